@@ -1,0 +1,1 @@
+"""The append-only journal of attempts, and what is made from it: export, publish."""

@@ -1,0 +1,107 @@
+"""How checker and guest talk: framed JSON headers, raw bytes and file descriptors over one UNIX stream socket.
+
+A frame is two little-endian u32 (header length, payload length), the header as a JSON object, the payload. File
+descriptors ride on the first byte of the frame that needs them. No pickles. Every length is bounded before it is read.
+
+The checker speaks, the guest answers each frame with one frame:
+
+=========  ===================================================  ====================================================
+op         checker sends                                        guest answers
+=========  ===================================================  ====================================================
+(ready)    nothing: the guest speaks first, once, when warm     ``{"op": "ready", "versions": {...}}``
+load       payload: the candidate's source, UTF-8               ``{"op": "loaded"}`` or ``failed``
+buffers    ``items: [{"id": 0, "bytes": n, "kind": "host"}]``,  ``{"op": "mapped"}``
+           one descriptor each; replaces earlier buffers
+call       ``data``: tree of the input tuple; ``result``: id    ``{"op": "returned", "tree": tree, "event_us": x}``
+           of the buffer for what it returns; ``timed``: bool   or ``raised``
+kernels    ``after``: launches already fetched                  ``{"op": "kernels"}``, payload: JSON, see `capture`
+=========  ===================================================  ====================================================
+
+``failed`` and ``raised`` carry ``log``, a traceback cut to `MAX_LOG` characters. ``event_us`` is null unless timed.
+
+A tree is JSON: ``{"t": "tuple"|"list", "items": [...]}``, ``{"t": "dict", "items": {...}}``, ``{"t": "value", "value":
+int|float|str|bool|null}``, or a tensor ``{"t": "tensor", "dtype": "float16", "shape": [..], "stride": [..], "buffer": id,
+"offset": bytes}``. A tensor whose ``buffer`` is null has no memory: the guest makes it on the meta device (capture).
+The guest answers with trees whose tensors lie in the result buffer, or in an input buffer where it returned that very
+tensor.
+"""
+
+from __future__ import annotations
+
+import array
+import json
+import socket
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+MAX_HEADER = 1 << 20
+MAX_PAYLOAD = 128 << 20
+MAX_LOG = 16_384
+MAX_FDS = 64
+_LENGTHS = struct.Struct("<II")
+
+
+class WireError(Exception):
+    """The other side closed the socket, or sent something that is not a frame."""
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """One message: a JSON object, raw bytes, and the descriptors that came with it (owned by the receiver)."""
+
+    header: dict[str, Any]
+    payload: bytes = b""
+    fds: tuple[int, ...] = ()
+
+    @property
+    def op(self) -> str:
+        """The header's verb, or an empty string where it names none."""
+        op = self.header.get("op")
+        return op if isinstance(op, str) else ""
+
+
+def send(sock: socket.socket, header: dict[str, Any], payload: bytes = b"", fds: Sequence[int] = ()) -> None:
+    """Send one frame; `WireError` where the other side has gone."""
+    head = json.dumps(header, separators=(",", ":")).encode()
+    frame = _LENGTHS.pack(len(head), len(payload)) + head
+    try:
+        sent = socket.send_fds(sock, [frame], list(fds)) if fds else 0
+        sock.sendall(frame[sent:])
+        sock.sendall(payload)
+    except OSError as error:
+        raise WireError(f"cannot send: {error}") from error
+
+
+def receive(sock: socket.socket) -> Frame:
+    """Receive one frame; `WireError` on a closed socket, a bad length or a header that is not a JSON object."""
+    lengths, fds = _exactly(sock, _LENGTHS.size)
+    head_length, payload_length = _LENGTHS.unpack(lengths)
+    if head_length > MAX_HEADER or payload_length > MAX_PAYLOAD:
+        raise WireError(f"frame of {head_length} + {payload_length} bytes is over the limit")
+    head, more = _exactly(sock, head_length)
+    payload, _ = _exactly(sock, payload_length)
+    try:
+        header = json.loads(head)
+    except (ValueError, RecursionError) as error:
+        raise WireError("header is not JSON") from error
+    if not isinstance(header, dict):
+        raise WireError("header is not a JSON object")
+    return Frame(header, payload, fds + more)
+
+
+def _exactly(sock: socket.socket, length: int) -> tuple[bytes, tuple[int, ...]]:
+    parts, fds = bytearray(), array.array("i")
+    while len(parts) < length:
+        try:
+            data, ancillary, _, _ = sock.recvmsg(min(length - len(parts), 1 << 20), socket.CMSG_LEN(MAX_FDS * 4))
+        except OSError as error:
+            raise WireError(f"cannot receive: {error}") from error
+        for level, kind, content in ancillary:
+            if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
+                fds.frombytes(content[: len(content) - len(content) % fds.itemsize])
+        if not data:
+            raise WireError("closed by the other side")
+        parts += data
+    return bytes(parts), tuple(fds)

@@ -1,0 +1,272 @@
+"""What a judgement can say. A verdict holds only what its outcome can know; numbers say where they came from."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from typing import Annotated, Literal, assert_never
+
+from pydantic import Field
+
+from problems.spec import Case, Frozen, Problem
+
+Role = Literal["test", "small", "hidden", "benchmark"]
+
+
+class ErrorFigures(Frozen):
+    """How far an output is from the float64 result."""
+
+    max_abs: float
+    max_rel: float
+    worst_ratio: float
+    """Largest error over its allowance; at most 1 passes, infinity where the output is not finite."""
+    mismatches: int
+    elements: int
+
+
+class CaseCheck(Frozen):
+    """One case, checked. `board_accepts` is None where the board's own rule was not run."""
+
+    case: Case
+    role: Role
+    seed: int
+    """Drawn by the judge after the candidate was loaded, revealed here afterwards."""
+    passed: bool
+    error: ErrorFigures
+    board_accepts: bool | None = None
+
+
+class Measured(Frozen):
+    """Times taken on a chip: every sample, in microseconds, and how they were taken."""
+
+    kind: Literal["measured"] = "measured"
+    case: Case
+    chip: str
+    clock: str
+    samples_us: tuple[float, ...]
+    """Device-event time of each call."""
+    wall_us: tuple[float, ...]
+    """The checker's own clock round the same calls, hand-over included."""
+    warmup_calls: int
+
+    @property
+    def us(self) -> float:
+        """Median of the samples."""
+        return statistics.median(self.samples_us)
+
+
+class Estimated(Frozen):
+    """A time computed from compiled code and a chip's data sheet. Nothing ran on that chip."""
+
+    kind: Literal["estimated"] = "estimated"
+    case: Case
+    chip: str
+    us: float
+    bound: str
+    """What limits it: ``mfma``, ``valu``, ``lds``, ``hbm``, ``latency`` or ``launch``."""
+    parts_us: dict[str, float]
+    """The model's terms, so that two candidates' estimates can be told apart."""
+
+
+class Untimed(Frozen):
+    """No time, and why."""
+
+    kind: Literal["none"] = "none"
+    case: Case
+    reason: str
+
+
+Timing = Annotated[Measured | Estimated | Untimed, Field(discriminator="kind")]
+
+
+class IsaReport(Frozen):
+    """What the compiler made of one kernel for one target. Evidence from the guest: it ranks and explains only."""
+
+    kernel: str
+    target: str
+    """``gfx942`` or ``gfx950``."""
+    vgpr: int
+    agpr: int
+    sgpr: int
+    vgpr_spills: int
+    sgpr_spills: int
+    scratch_bytes: int
+    lds_bytes: int
+    waves_per_workgroup: int
+    occupancy_waves: int
+    """Waves resident on a SIMD, with registers and LDS both counted."""
+    occupancy_limit: str
+    """What limits it: ``vgpr``, ``lds``, ``workgroups`` or ``waves``."""
+    mfma: dict[str, int]
+    memory: dict[str, int]
+    """Global and LDS accesses by mnemonic, so that their widths show."""
+    waits: int
+    barriers: int
+    instructions: int
+    code_bytes: int
+
+
+class KernelRecord(Frozen):
+    """One kernel a candidate launched, as its guest recorded it."""
+
+    name: str
+    target: str
+    launches: int
+    isa: IsaReport | None = None
+    error: str | None = None
+    """The compiler's message where it did not build for this target."""
+
+
+class Finding(Frozen):
+    """A place in the source worth a look."""
+
+    line: int
+    rule: str
+    message: str
+    convicts: bool = False
+
+
+class Rejected(Frozen):
+    """Refused before it ran: not a submission, or a construct that has no honest use."""
+
+    kind: Literal["rejected"] = "rejected"
+    reason: str
+    findings: tuple[Finding, ...] = ()
+
+
+class BuildFailed(Frozen):
+    """Did not import, or a kernel did not compile for the target."""
+
+    kind: Literal["build_failed"] = "build_failed"
+    reason: str
+    log: str
+
+
+class Crashed(Frozen):
+    """Raised or died while running a case."""
+
+    kind: Literal["crashed"] = "crashed"
+    reason: str
+    case: Case | None
+    log: str
+
+
+class TimedOut(Frozen):
+    """Passed its deadline; its whole process group was killed."""
+
+    kind: Literal["timed_out"] = "timed_out"
+    reason: str
+    deadline_s: float
+    case: Case | None
+
+
+class WrongAnswer(Frozen):
+    """Returned something other than what the case asks for."""
+
+    kind: Literal["wrong_answer"] = "wrong_answer"
+    reason: str
+    cases: tuple[CaseCheck, ...]
+
+
+class Cheated(Frozen):
+    """Caught at something that only an attack on the judge needs."""
+
+    kind: Literal["cheated"] = "cheated"
+    reason: str
+    evidence: str
+
+
+class Passed(Frozen):
+    """Right on every case."""
+
+    kind: Literal["passed"] = "passed"
+    cases: tuple[CaseCheck, ...]
+    timings: tuple[Timing, ...] = ()
+    """One per published benchmark case, in the board's order; empty in test mode."""
+
+
+Verdict = Annotated[
+    Rejected | BuildFailed | Crashed | TimedOut | WrongAnswer | Cheated | Passed, Field(discriminator="kind")
+]
+
+
+class Machine(Frozen):
+    """Where a judgement was made. A CPU emulation says so."""
+
+    kind: Literal["gpu", "cpu-emulation", "fake"]
+    chip: str
+    """The chip that was measured, or the one whose code was compiled and estimated."""
+    arch: str
+    driver: str
+    runtime: str
+    """``cuda 13.0``, ``rocm 6.4`` or ``none``."""
+    torch: str
+    triton: str
+    python: str
+    harness: str
+    """Content hash of the judge's own source."""
+
+
+class Judgement(Frozen):
+    """A verdict with everything needed to read it later."""
+
+    verdict: Verdict
+    machine: Machine
+    sandbox: str
+    """``bubblewrap``, ``namespaces`` or ``process``."""
+    seeds: tuple[int, ...]
+    kernels: tuple[KernelRecord, ...] = ()
+    flags: tuple[str, ...] = ()
+    """Things a reader should know that do not change the verdict."""
+    wall_s: float
+
+    @property
+    def accepted(self) -> bool:
+        """Whether our rule accepts the candidate."""
+        return isinstance(self.verdict, Passed)
+
+    @property
+    def board_accepts(self) -> bool | None:
+        """Whether the board's own check would pass on every case it was run on; None where it was not run."""
+        match self.verdict:
+            case Passed(cases=cases) | WrongAnswer(cases=cases):
+                answers = [case.board_accepts for case in cases if case.board_accepts is not None]
+                return all(answers) if answers else None
+            case _:
+                return None
+
+    @property
+    def time_kind(self) -> Literal["measured", "estimated", "none"]:
+        """Where the times came from; one judgement never mixes kinds, a missing one makes the whole ``none``."""
+        kinds = {timing.kind for timing in self._timings()}
+        return kinds.pop() if len(kinds) == 1 else "none"
+
+    @property
+    def geomean_us(self) -> float | None:
+        """Geometric mean over all published benchmark cases, or None where any of them has no time."""
+        times = [timing.us for timing in self._timings() if not isinstance(timing, Untimed)]
+        if not times or self.time_kind == "none":
+            return None
+        return math.exp(statistics.fmean(math.log(us) for us in times))
+
+    def _timings(self) -> tuple[Timing, ...]:
+        return self.verdict.timings if isinstance(self.verdict, Passed) else ()
+
+
+def score_us(problem: Problem, judgement: Judgement) -> float | None:
+    """What the problem's board would rank by, in microseconds, from whatever times there are; None without them.
+
+    The times keep their kind: a score is measured or estimated as `judgement.time_kind` says.
+    """
+    if not isinstance(judgement.verdict, Passed) or judgement.geomean_us is None:
+        return None
+    times = [timing.us for timing in judgement.verdict.timings if not isinstance(timing, Untimed)]
+    match problem.board_timing.ranked_by:
+        case "last":
+            return times[-1]
+        case "mean":
+            return statistics.fmean(times)
+        case "geomean":
+            return judgement.geomean_us
+        case other:
+            assert_never(other)
