@@ -2,6 +2,8 @@
 
 A frame is two little-endian u32 (header length, payload length), the header as a JSON object, the payload. File
 descriptors ride on the first byte of the frame that needs them. No pickles. Every length is bounded before it is read.
+A side that waits for the untrusted one gives a moment (`until_s`) by which the whole frame must be there, so that
+bytes that drip in cannot stretch it, and takes no descriptors.
 
 The checker speaks, the guest answers each frame with one frame:
 
@@ -19,6 +21,9 @@ kernels    ``after``: launches already fetched                  ``{"op": "kernel
 
 ``failed`` and ``raised`` carry ``log``, a traceback cut to `MAX_LOG` characters. ``event_us`` is null unless timed.
 
+A buffer's ``kind`` is ``host`` (a memfd, to be mapped shared; a device guest stages it onto its device) or ``cuda`` (a
+VMM allocation of ``bytes`` bytes, a multiple of its granularity, exported as a POSIX file descriptor).
+
 A tree is JSON: ``{"t": "tuple"|"list", "items": [...]}``, ``{"t": "dict", "items": {...}}``, ``{"t": "value", "value":
 int|float|str|bool|null}``, or a tensor ``{"t": "tensor", "dtype": "float16", "shape": [..], "stride": [..], "buffer": id,
 "offset": bytes}``. A tensor whose ``buffer`` is null has no memory: the guest makes it on the meta device (capture).
@@ -30,8 +35,10 @@ from __future__ import annotations
 
 import array
 import json
+import os
 import socket
 import struct
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -45,6 +52,10 @@ _LENGTHS = struct.Struct("<II")
 
 class WireError(Exception):
     """The other side closed the socket, or sent something that is not a frame."""
+
+
+class WireLate(WireError):
+    """The whole frame was not there (or not taken) by the moment given."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,40 +73,86 @@ class Frame:
         return op if isinstance(op, str) else ""
 
 
-def send(sock: socket.socket, header: dict[str, Any], payload: bytes = b"", fds: Sequence[int] = ()) -> None:
-    """Send one frame; `WireError` where the other side has gone."""
+def send(
+    sock: socket.socket,
+    header: dict[str, Any],
+    payload: bytes = b"",
+    fds: Sequence[int] = (),
+    until_s: float | None = None,
+) -> None:
+    """Send one frame by `until_s` (`time.monotonic`); `WireError` where the other side has gone or does not read."""
     head = json.dumps(header, separators=(",", ":")).encode()
+    if len(head) > MAX_HEADER or len(payload) > MAX_PAYLOAD:
+        raise WireError(f"frame of {len(head)} + {len(payload)} bytes is over the limit")
     frame = _LENGTHS.pack(len(head), len(payload)) + head
     try:
+        _bound(sock, until_s)
         sent = socket.send_fds(sock, [frame], list(fds)) if fds else 0
         sock.sendall(frame[sent:])
+        _bound(sock, until_s)
         sock.sendall(payload)
+    except TimeoutError as error:
+        raise WireLate("the other side does not read") from error
     except OSError as error:
         raise WireError(f"cannot send: {error}") from error
 
 
-def receive(sock: socket.socket) -> Frame:
-    """Receive one frame; `WireError` on a closed socket, a bad length or a header that is not a JSON object."""
-    lengths, fds = _exactly(sock, _LENGTHS.size)
-    head_length, payload_length = _LENGTHS.unpack(lengths)
-    if head_length > MAX_HEADER or payload_length > MAX_PAYLOAD:
-        raise WireError(f"frame of {head_length} + {payload_length} bytes is over the limit")
-    head, more = _exactly(sock, head_length)
-    payload, _ = _exactly(sock, payload_length)
+def receive(sock: socket.socket, until_s: float | None = None, accept_fds: bool = True) -> Frame:
+    """Receive one whole frame by `until_s` (`time.monotonic`).
+
+    Raises `WireLate` at that moment, `WireError` on a closed socket, a bad length or a header that is not a JSON
+    object. Without `accept_fds` the kernel drops whatever descriptors came along.
+    """
+    lengths, fds = _exactly(sock, _LENGTHS.size, until_s, accept_fds)
     try:
-        header = json.loads(head)
+        head_length, payload_length = _LENGTHS.unpack(lengths)
+        if head_length > MAX_HEADER or payload_length > MAX_PAYLOAD:
+            raise WireError(f"frame of {head_length} + {payload_length} bytes is over the limit")
+        head, more = _exactly(sock, head_length, until_s, accept_fds)
+        fds += more
+        payload, _ = _exactly(sock, payload_length, until_s, accept_fds=False)
+        return Frame(_header(head), payload, fds)
+    except WireError:
+        for fd in fds:
+            os.close(fd)
+        raise
+
+
+def _header(head: bytes) -> dict[str, Any]:
+    try:
+        header = json.loads(head, parse_constant=_no_constant)
     except (ValueError, RecursionError) as error:
         raise WireError("header is not JSON") from error
     if not isinstance(header, dict):
         raise WireError("header is not a JSON object")
-    return Frame(header, payload, fds + more)
+    return header
 
 
-def _exactly(sock: socket.socket, length: int) -> tuple[bytes, tuple[int, ...]]:
+def _no_constant(name: str) -> float:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _bound(sock: socket.socket, until_s: float | None) -> None:
+    if until_s is None:
+        sock.settimeout(None)
+        return
+    left_s = until_s - time.monotonic()
+    if left_s <= 0:
+        raise WireLate("the moment has passed")
+    sock.settimeout(left_s)
+
+
+def _exactly(
+    sock: socket.socket, length: int, until_s: float | None, accept_fds: bool
+) -> tuple[bytes, tuple[int, ...]]:
     parts, fds = bytearray(), array.array("i")
+    ancillary_bytes = socket.CMSG_LEN(MAX_FDS * fds.itemsize) if accept_fds else 0
     while len(parts) < length:
         try:
-            data, ancillary, _, _ = sock.recvmsg(min(length - len(parts), 1 << 20), socket.CMSG_LEN(MAX_FDS * 4))
+            _bound(sock, until_s)
+            data, ancillary, _, _ = sock.recvmsg(min(length - len(parts), 1 << 20), ancillary_bytes)
+        except TimeoutError as error:
+            raise WireLate(f"{len(parts)} of {length} bytes came in time") from error
         except OSError as error:
             raise WireError(f"cannot receive: {error}") from error
         for level, kind, content in ancillary:
