@@ -25,10 +25,11 @@ A buffer's ``kind`` is ``host`` (a memfd, to be mapped shared; a device guest st
 VMM allocation of ``bytes`` bytes, a multiple of its granularity, exported as a POSIX file descriptor).
 
 A tree is JSON: ``{"t": "tuple"|"list", "items": [...]}``, ``{"t": "dict", "items": {...}}``, ``{"t": "value", "value":
-int|float|str|bool|null}``, or a tensor ``{"t": "tensor", "dtype": "float16", "shape": [..], "stride": [..], "buffer": id,
-"offset": bytes}``. A tensor whose ``buffer`` is null has no memory: the guest makes it on the meta device (capture).
-The guest answers with trees whose tensors lie in the result buffer, or in an input buffer where it returned that very
-tensor.
+int|float|str|bool|null}``, or a tensor ``{"t": "tensor", "dtype": "float16", "shape": [..], "stride": [..],
+"buffer": id, "offset": bytes}``. A tensor whose ``buffer`` is null has no memory: the guest makes it on the meta device
+(capture). The guest answers with trees whose tensors lie in the result buffer, or in an input buffer where it returned
+that very tensor; a tensor too large for the result buffer, or of a kind that cannot be copied there, is answered with
+``buffer`` null, anything that is no tree as ``{"t": "other", "type": "its type"}``.
 """
 
 from __future__ import annotations
