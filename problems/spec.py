@@ -20,7 +20,8 @@ class ProblemError(Exception):
 class Frozen(BaseModel):
     """A value that crosses a file or a process: immutable, and refuses unknown fields."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    # By default pydantic writes infinity and NaN as null, which it then cannot read back; strings are strict JSON.
+    model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="strings")
 
 
 class Case(Frozen):
