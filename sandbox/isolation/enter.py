@@ -1,0 +1,105 @@
+"""Runs first inside fresh namespaces: builds the private root, gives up every capability, becomes the program.
+
+A script of its own with nothing but the standard library: ``enter.py PLAN PROGRAM...``, PLAN the view as JSON.
+"""
+
+import ctypes
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+RDONLY, NOSUID, NODEV, NOEXEC, REMOUNT, BIND, REC, PRIVATE = 1, 2, 4, 8, 32, 4096, 16384, 1 << 18
+KEPT_FLAGS = NOSUID | NODEV | NOEXEC
+DETACH = 2
+SYS_PIVOT_ROOT = {"x86_64": 155, "aarch64": 41}
+PR_CAPBSET_DROP, PR_SET_NO_NEW_PRIVS, LAST_CAPABILITY = 24, 38, 63
+OLD, NEW = "/old", "/new"
+PLAIN_DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty")
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def main(plan: dict[str, Any], argv: list[str]) -> None:
+    """Build the root that `plan` describes, move into it and become `argv`."""
+    mount("none", "/", None, REC | PRIVATE)
+    mount("tmpfs", "/tmp", "tmpfs", NOSUID | NODEV)
+    Path("/tmp" + OLD).mkdir()
+    pivot_root("/tmp", "/tmp" + OLD)
+    os.chdir("/")
+    Path(NEW).mkdir()
+    mount("tmpfs", NEW, "tmpfs", NOSUID | NODEV, "mode=755")
+    build(plan["view"], plan["tmp_bytes"])
+    check(_libc.umount2(OLD.encode(), DETACH), "umount old root")
+    os.chdir(NEW)
+    pivot_root(".", ".")
+    check(_libc.umount2(b".", DETACH), "umount")
+    os.chdir("/tmp")
+    drop()
+    os.execvp(argv[0], argv)
+
+
+def build(view: dict[str, Any], tmp_bytes: int) -> None:
+    """Mount what the view shows under the new root."""
+    for path in view["read_only"]:
+        bind(path, path, read_only=True)
+    for target, link in view["links"]:
+        Path(NEW + link).symlink_to(target)
+    for path in view["covered"]:
+        mount("tmpfs", NEW + path, "tmpfs", NOSUID | NODEV | RDONLY, "size=4k")
+    for path in (*PLAIN_DEVICES, *view["devices"]):
+        if Path(OLD + path).exists():
+            bind(path, path, read_only=False)
+    source, target = view["code"]
+    bind(source, target, read_only=True)
+    Path(NEW + "/proc").mkdir()
+    mount("proc", NEW + "/proc", "proc", NOSUID | NODEV | NOEXEC)
+    for path in ("/tmp", "/dev/shm"):
+        Path(NEW + path).mkdir(parents=True, exist_ok=True)
+        mount("tmpfs", NEW + path, "tmpfs", NOSUID | NODEV, f"mode=1777,size={tmp_bytes}")
+    mount("none", NEW, None, REMOUNT | RDONLY | NOSUID | NODEV, "mode=755")
+
+
+def bind(source: str, target: str, read_only: bool) -> None:
+    """Show the old root's `source` at the new root's `target`."""
+    there, here = Path(OLD + source), Path(NEW + target)
+    if there.is_dir():
+        here.mkdir(parents=True, exist_ok=True)
+    else:
+        here.parent.mkdir(parents=True, exist_ok=True)
+        here.touch()
+    mount(str(there), str(here), None, BIND | REC)
+    if read_only:
+        # A user namespace may not clear the flags its mounts came with.
+        flags = os.statvfs(here).f_flag & KEPT_FLAGS
+        mount("none", str(here), None, BIND | REMOUNT | RDONLY | flags)
+
+
+def drop() -> None:
+    """Give up every capability, for good: an empty bounding set, so that root's exec regains none."""
+    for capability in range(LAST_CAPABILITY + 1):
+        _libc.prctl(PR_CAPBSET_DROP, capability, 0, 0, 0)
+    check(_libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "no_new_privs")
+
+
+def mount(source: str, target: str, kind: str | None, flags: int, options: str | None = None) -> None:
+    """mount(2)."""
+    arguments = (source.encode(), target.encode(), kind.encode() if kind else None, ctypes.c_ulong(flags))
+    check(_libc.mount(*arguments, options.encode() if options else None), f"mount {target}")
+
+
+def pivot_root(new: str, old: str) -> None:
+    """pivot_root(2)."""
+    check(_libc.syscall(SYS_PIVOT_ROOT[os.uname().machine], new.encode(), old.encode()), "pivot_root")
+
+
+def check(result: int, what: str) -> None:
+    """Raise the last error of the C library where `result` is negative."""
+    if result < 0:
+        number = ctypes.get_errno()
+        raise OSError(number, f"{what}: {os.strerror(number)}")
+
+
+if __name__ == "__main__":
+    main(json.loads(sys.argv[1]), sys.argv[2:])

@@ -1,0 +1,129 @@
+"""A started program: one socket, bounded output, and an end that takes everything it started along."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+MAX_OUTPUT_BYTES = 64 << 10
+_END_S = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a program may use. None leaves a limit off: a GPU's driver maps far more address space than it uses."""
+
+    tmp_bytes: int = 2 << 30
+    file_bytes: int = 1 << 30
+    address_bytes: int | None = None
+    processes: int = 512
+    open_files: int = 4096
+
+
+def limited(argv: Sequence[str], limits: Limits, count_processes: bool = True) -> list[str]:
+    """`argv` under its resource limits, its socket moved from standard input to descriptor 3.
+
+    `count_processes` only in a user namespace of its own: elsewhere the limit counts every process of the user.
+    """
+    flags = ["--core=0:0", f"--fsize={limits.file_bytes}", f"--nofile={limits.open_files}"]
+    if count_processes:
+        flags.append(f"--nproc={limits.processes}")
+    if limits.address_bytes is not None:
+        flags.append(f"--as={limits.address_bytes}")
+    return ["/bin/sh", "-c", 'exec 3<&0 0</dev/null; exec "$@"', "sh", "prlimit", *flags, *argv]
+
+
+class Program:
+    """One running program, the first of a session (and process group) of its own."""
+
+    def __init__(
+        self,
+        process: subprocess.Popen[bytes],
+        sock: socket.socket,
+        clean_up: Callable[[], None] = lambda: None,
+    ) -> None:
+        self.sock = sock
+        self._process, self._clean_up = process, clean_up
+        self._output = bytearray()
+        self._ended = threading.Lock()
+        self._drain = threading.Thread(target=self._read, name="guest output", daemon=True)
+        self._drain.start()
+
+    @property
+    def pid(self) -> int:
+        """The outermost process, as seen from here."""
+        return self._process.pid
+
+    @property
+    def alive(self) -> bool:
+        """Whether the outermost process still runs."""
+        return self._process.poll() is None
+
+    def kill(self) -> None:
+        """Kill the whole tree, from outside. Any thread may call it, any number of times."""
+        with contextlib.suppress(ProcessLookupError):
+            if self.alive:
+                os.killpg(self._process.pid, signal.SIGKILL)
+
+    def close(self) -> None:
+        """Kill, reap, and drop the socket and whatever was made for this program."""
+        with self._ended:
+            self.kill()
+            self._process.wait(_END_S)
+            self._drain.join(_END_S)
+            self.sock.close()
+            self._clean_up()
+            self._clean_up = lambda: None
+
+    def ending(self) -> str:
+        """How the program ended, waiting a moment for it: ``exit status 1``, ``killed by SIGSEGV``, ``runs on``."""
+        try:
+            status = self._process.wait(1.0)
+        except subprocess.TimeoutExpired:
+            return "it runs on"
+        number = -status if status < 0 else status - 128
+        if status > 128 or status < 0:
+            with contextlib.suppress(ValueError):
+                return f"killed by {signal.Signals(number).name}"
+        return f"exit status {status}"
+
+    def output(self) -> str:
+        """The end of what it printed on both streams. Text from the untrusted side: shown, never parsed."""
+        if not self.alive:
+            self._drain.join(1.0)
+        return bytes(self._output).decode(errors="replace")
+
+    def _read(self) -> None:
+        stream = self._process.stdout
+        assert stream is not None
+        with stream:
+            while data := os.read(stream.fileno(), 1 << 16):
+                self._output += data
+                del self._output[:-MAX_OUTPUT_BYTES]
+
+
+def start(argv: Sequence[str], env: Mapping[str, str], clean_up: Callable[[], None] = lambda: None) -> Program:
+    """Start `argv` in a new session with one end of a fresh socket as its standard input; `OSError` if it cannot."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        with theirs:
+            process = subprocess.Popen(
+                list(argv),
+                stdin=theirs,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                env=dict(env),
+                bufsize=0,
+                start_new_session=True,
+            )
+    except OSError:
+        ours.close()
+        clean_up()
+        raise
+    return Program(process, ours, clean_up)
