@@ -115,7 +115,7 @@ def start(argv: Sequence[str], env: Mapping[str, str], clean_up: Callable[[], No
         with theirs:
             process = subprocess.Popen(
                 list(argv),
-                stdin=theirs,
+                stdin=theirs.fileno(),
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
                 env=dict(env),
