@@ -1,0 +1,42 @@
+"""``python -m guest --mode emulate|capture|device --targets gfx942,gfx950``: one candidate over the socket on fd 3."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import socket
+import tempfile
+from pathlib import Path
+
+SOCKET_FD = 3
+MODES = ("emulate", "capture", "device")
+
+
+def main() -> None:
+    """Prepare the mode, then serve until the checker hangs up."""
+    parser = argparse.ArgumentParser(prog="guest")
+    parser.add_argument("--mode", choices=MODES, required=True)
+    parser.add_argument("--targets", default="gfx942", help="comma-separated; the first is the one launched")
+    options = parser.parse_args()
+    sock = socket.socket(fileno=SOCKET_FD)
+    os.set_inheritable(SOCKET_FD, False)
+    with tempfile.TemporaryDirectory(prefix="guest-", ignore_cleanup_errors=True) as workplace:
+        _prepare_environment(Path(workplace))
+        # Triton and torch read their environment when imported.
+        from . import modes, serve, upstream
+
+        upstream.install()
+        mode = modes.make_mode(options.mode, tuple(options.targets.split(",")))
+        serve.Guest(mode, Path(workplace)).serve(sock)
+
+
+def _prepare_environment(workplace: Path) -> None:
+    os.environ.setdefault("TRITON_CACHE_DIR", str(workplace / "triton"))
+    # Its default changes with Triton 3.10; fused multiply-add is what the boards' Triton does.
+    os.environ["TRITON_DEFAULT_FP_FUSION"] = "1"
+    os.environ.pop("TRITON_INTERPRET", None)
+    os.environ.setdefault("HOME", str(workplace))
+
+
+if __name__ == "__main__":
+    main()

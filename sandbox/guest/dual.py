@@ -1,0 +1,175 @@
+"""Both forms of every Triton kernel at once: the compiled one for the targets, the interpreted one for the numbers.
+
+`TRITON_INTERPRET=1` would swap the compiler out for the whole process. Here `JITFunction` stays, and learns two things:
+a launch on the stand-in driver also compiles for the other targets, and a device function called from interpreted code
+runs its own interpreted form. The driver's launcher then interprets the kernel with the grid Triton worked out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import FunctionType
+from typing import Any
+
+import triton
+import triton.language as tl
+import triton.testing
+from triton.runtime import driver as active_driver
+from triton.runtime import interpreter
+from triton.runtime.jit import JITFunction
+
+from .hip_driver import HipDriver
+from .record import Record, describe_source
+
+_KEPT_NAMES = ("interpreter_semantic", "_InterpreterComparison")
+"""What rewritten kernels refer to; the interpreter's other globals are taken out of the candidate's module again."""
+
+_depth = 0
+
+
+def install(targets: tuple[str, ...], record: Record, interpret: bool) -> HipDriver:
+    """Make Triton compile for `targets`, launch as the first of them, note all in `record`, and maybe interpret."""
+
+    def on_launch(source: Any, metadata: Any, grid: tuple[int, int, int], arguments: tuple[Any, ...]) -> None:
+        function = getattr(source, "fn", None)
+        if function is None:
+            raise RuntimeError("a kernel given as IR has no source to interpret")
+        named = dict(zip(function.arg_names, arguments, strict=False))
+        record.launched(record.index_of(targets[0], metadata.hash), grid, _runtime_only(function, named))
+        if interpret and not record.tuning:
+            run_interpreted(function, grid, arguments)
+
+    driver = HipDriver(targets, on_launch, record.as_tuning)
+    active_driver.set_active(driver)
+    _watch_compiles(driver, record)
+    _compile_for_all(driver, record)
+    _replace_benchmarks(driver)
+    if interpret:
+        _let_device_functions_run()
+    return driver
+
+
+def run_interpreted(function: Any, grid: tuple[int, int, int], arguments: tuple[Any, ...]) -> None:
+    """Run one launch of a `JITFunction` in Triton's interpreter, on CPU tensors."""
+    form = _form(function)
+    interpreter.GridExecutor(form.rewrite(), function.arg_names, grid)(*arguments)
+
+
+def _runtime_only(function: Any, named: dict[str, Any]) -> dict[str, Any]:
+    fixed = {parameter.name for parameter in function.params if parameter.is_constexpr}
+    return {name: value for name, value in named.items() if name not in fixed}
+
+
+def _watch_compiles(driver: HipDriver, record: Record) -> None:
+    compile_one = JITFunction._do_compile
+    failed: dict[tuple[int, int, Any], BaseException] = {}
+
+    def compile_noted(self: Any, key: Any, signature: Any, device: int, constexprs: Any, *rest: Any) -> Any:
+        target = driver.targets[device]
+        # Triton keeps no failures: without this a kernel that one target cannot build is tried at every launch.
+        if (id(self), device, key) in failed:
+            raise failed[id(self), device, key]
+        try:
+            kernel = compile_one(self, key, signature, device, constexprs, *rest)
+        except BaseException as fault:
+            failed[id(self), device, key] = fault
+            source = self.ASTSource(self, signature, constexprs, rest[1])
+            record.failed(fault, target, name=self.__name__, **describe_source(source))
+            raise
+        record.compiled(kernel, target)
+        if not rest[-1] or device:
+            _fit(kernel, target, record)
+        return kernel
+
+    JITFunction._do_compile = compile_noted
+
+
+def _fit(kernel: Any, target: str, record: Record) -> None:
+    """Check the device's limits now, as a launch would, so that a kernel that does not fit is noted as such."""
+    try:
+        kernel._init_handles()
+    except BaseException as fault:
+        record.failed(fault, target, kernel)
+        raise
+
+
+def _compile_for_all(driver: HipDriver, record: Record) -> None:
+    launch_one = JITFunction.run
+
+    def run(self: Any, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> Any:
+        kernel = launch_one(self, *args, grid=grid, warmup=warmup, **dict(kwargs))
+        if record.tuning:
+            return kernel
+        for device in range(1, len(driver.targets)):
+            try:
+                with driver.on(device):
+                    launch_one(self, *args, grid=grid, warmup=True, **dict(kwargs))
+            except Exception:  # noqa: BLE001 - noted in the record; only the first target decides
+                continue
+        return kernel
+
+    JITFunction.run = run
+
+
+def _replace_benchmarks(driver: HipDriver) -> None:
+    benchmark = driver.get_benchmarker()
+
+    def do_bench(fn: Callable[[], Any], *_: Any, quantiles: Any = None, return_mode: str = "mean", **__: Any) -> Any:
+        time_ms = benchmark(fn, quantiles=quantiles)
+        return [time_ms] if return_mode == "all" and not quantiles else time_ms
+
+    triton.testing.do_bench = do_bench
+    triton.testing.do_bench_cudagraph = do_bench
+
+
+def _let_device_functions_run() -> None:
+    patch_language = interpreter._patch_lang
+    both_languages = FunctionType((lambda: None).__code__, {"tl": tl, "core": tl.core})
+
+    class Scope:
+        """One patch of `triton.language` for a whole launch: nested device functions find it in place."""
+
+        def __init__(self) -> None:
+            global _depth
+            self._patched = patch_language(both_languages) if _depth == 0 else None
+            if self._patched is not None:
+                _bind_members(self._patched)
+            _depth += 1
+
+        def restore(self) -> None:
+            global _depth
+            _depth -= 1
+            if self._patched is not None:
+                self._patched.restore()
+
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if _depth == 0:
+            raise RuntimeError("Cannot call @triton.jit'd outside of the scope of a kernel")
+        return _form(self).rewrite()(*args, **kwargs)
+
+    interpreter._patch_lang = lambda _: Scope()
+    JITFunction.__call__ = call
+
+
+def _bind_members(scope: Any) -> None:
+    """Let `x.sum()` pass x: the compiler binds such members itself, a plain class attribute would not."""
+    members = [(name, member) for name, member in vars(tl.tensor).items() if isinstance(member, JITFunction)]
+    for name, member in members:
+
+        def bound(self: Any, *args: Any, member: Any = member, **kwargs: Any) -> Any:
+            return member(self, *args, **kwargs)
+
+        scope.set_attr(tl.tensor, name, bound)
+
+
+def _form(function: Any) -> Any:
+    """The interpreted form of a `JITFunction`, made once."""
+    if "interpreted_form" not in vars(function):
+        form = interpreter.InterpretedFunction(function.fn)
+        names = function.fn.__globals__
+        before = set(names)
+        form.rewrite()
+        for name in set(names) - before - set(_KEPT_NAMES):
+            del names[name]
+        function.interpreted_form = form
+    return function.interpreted_form

@@ -1,0 +1,81 @@
+"""Buffers shared with the checker, as flat uint8 tensors."""
+
+from __future__ import annotations
+
+import mmap
+import os
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+
+@dataclass(frozen=True, slots=True)
+class Buffer:
+    """One shared buffer: `memory` is what the candidate's tensors lie in, `shared` what the checker sees.
+
+    They are the same bytes, except for a host buffer staged onto a device.
+    """
+
+    memory: torch.Tensor
+    shared: torch.Tensor
+
+    def fetch(self) -> None:
+        """Bring the checker's bytes to the candidate."""
+        if self.memory is not self.shared:
+            self.memory.copy_(self.shared)
+
+    def publish(self) -> None:
+        """Bring the candidate's bytes to the checker."""
+        if self.memory is not self.shared:
+            self.shared.copy_(self.memory)
+
+
+def map_host(descriptor: int, size: int, stage_on: str | None = None) -> Buffer:
+    """A memfd of `size` bytes, mapped shared; with `stage_on`, mirrored on that device. Takes the descriptor."""
+    mapping = mmap.mmap(descriptor, size)
+    os.close(descriptor)
+    shared = torch.frombuffer(mapping, dtype=torch.uint8)
+    memory = torch.empty(size, dtype=torch.uint8, device=stage_on) if stage_on else shared
+    return Buffer(memory, shared)
+
+
+class _DeviceArray:
+    """What `torch.as_tensor` needs to see device memory as bytes."""
+
+    def __init__(self, address: int, size: int) -> None:
+        self.__cuda_array_interface__ = {
+            "shape": (size,),
+            "typestr": "|u1",
+            "data": (address, False),
+            "strides": None,
+            "version": 3,
+        }
+
+
+def map_cuda(descriptor: int, size: int, device: int = 0) -> Buffer:
+    """A VMM allocation of `size` bytes (a multiple of its granularity), exported as a descriptor. Takes it.
+
+    The mapping stays for the life of the process: a candidate may hold tensors in it.
+    """
+    from cuda.bindings import driver
+
+    kind = driver.CUmemAllocationHandleType.CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
+    handle = _checked(driver.cuMemImportFromShareableHandle(descriptor, kind))
+    os.close(descriptor)
+    address = _checked(driver.cuMemAddressReserve(size, 0, 0, 0))
+    _checked(driver.cuMemMap(address, size, 0, handle, 0))
+    access = driver.CUmemAccessDesc()
+    access.location.type = driver.CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE
+    access.location.id = device
+    access.flags = driver.CUmemAccess_flags.CU_MEM_ACCESS_FLAGS_PROT_READWRITE
+    _checked(driver.cuMemSetAccess(address, size, [access], 1))
+    memory = torch.as_tensor(_DeviceArray(int(address), size), device=f"cuda:{device}")
+    return Buffer(memory, memory)
+
+
+def _checked(answer: Any) -> Any:
+    status, *values = answer
+    if int(status) != 0:
+        raise RuntimeError(f"CUDA driver call failed: {status}")
+    return values[0] if len(values) == 1 else values

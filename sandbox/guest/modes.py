@@ -1,0 +1,154 @@
+"""The three ways a guest runs a candidate: emulated on the CPU, captured without running, on the device."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+import torch
+import triton
+
+from . import device_map, dual, floats, memory
+from .launches import LaunchWatch
+from .record import Record
+
+Kernel = Callable[[Any], Any]
+
+
+class GuestMode(Protocol):
+    """How candidates run. A guest has one mode and serves one candidate."""
+
+    record: Record
+    device_type: str
+    """Where torch says the candidate's tensors are, under whatever maps it."""
+
+    def versions(self) -> dict[str, str]:
+        """What this guest runs on."""
+
+    def running(self) -> contextlib.AbstractContextManager[Any]:
+        """Entered while the candidate's code runs."""
+
+    def map_buffer(self, kind: str, descriptor: int, size: int) -> memory.Buffer:
+        """Map one shared buffer, taking its descriptor; `ValueError` for a kind this mode cannot map."""
+
+    def call(self, kernel: Kernel, data: Any, timed: bool) -> tuple[Any, float | None]:
+        """What the kernel returns, complete in memory, and the device-event time in microseconds where timed."""
+
+    def settle(self) -> None:
+        """Return when every copy asked for is done."""
+
+
+class OffDevice:
+    """Emulation and capture: a HIP machine without a chip. Compiles for `targets`, launches as the first of them."""
+
+    def __init__(self, targets: Sequence[str], interpret: bool) -> None:
+        self.record = Record()
+        self.device_type = "cpu" if interpret else "meta"
+        self._map = device_map.DeviceMap(self.device_type)
+        device_map.install(targets[0], self._map)
+        if interpret:
+            floats.install()
+        dual.install(tuple(targets), self.record, interpret)
+
+    def versions(self) -> dict[str, str]:
+        """Library versions; there is no device."""
+        return {**_library_versions(), "device": "none", "runtime": "none"}
+
+    def running(self) -> contextlib.AbstractContextManager[Any]:
+        """Map ``cuda`` away."""
+        return self._map
+
+    def map_buffer(self, kind: str, descriptor: int, size: int) -> memory.Buffer:
+        """Only host buffers; capture needs none."""
+        if kind != "host":
+            raise ValueError(f"no {kind} buffers without a device")
+        return memory.map_host(descriptor, size)
+
+    def call(self, kernel: Kernel, data: Any, timed: bool) -> tuple[Any, float | None]:
+        """Run it; nothing is timed here."""
+        with self.running():
+            return kernel(data), None
+
+    def settle(self) -> None:
+        """Copies on the CPU are done when they return."""
+
+
+class OnDevice:
+    """The GPU torch sees, CUDA or ROCm, with Triton as installed."""
+
+    device_type = "cuda"
+
+    def __init__(self) -> None:
+        torch.cuda.init()
+        self.record = Record()
+        self._watch = LaunchWatch(self.record, _arch())
+        # The first kernel of a process pays for context and allocator; no candidate should.
+        torch.zeros(1, device="cuda")
+        self._synchronize = torch.cuda.synchronize
+        self._synchronize()
+
+    def versions(self) -> dict[str, str]:
+        """Library versions, the device and its architecture."""
+        hip = torch.version.hip
+        runtime = f"rocm {hip}" if hip else f"cuda {torch.version.cuda}"
+        name = torch.cuda.get_device_name(0)
+        return {**_library_versions(), "device": name, "arch": _arch(), "runtime": runtime}
+
+    def running(self) -> contextlib.AbstractContextManager[Any]:
+        """Nothing to map; launches are noted."""
+        return self._watch
+
+    def map_buffer(self, kind: str, descriptor: int, size: int) -> memory.Buffer:
+        """Host buffers are staged on the device, cuda buffers are mapped there."""
+        match kind:
+            case "host":
+                return memory.map_host(descriptor, size, stage_on="cuda")
+            case "cuda":
+                return memory.map_cuda(descriptor, size)
+            case other:
+                raise ValueError(f"unknown kind of buffer: {other}")
+
+    def call(self, kernel: Kernel, data: Any, timed: bool) -> tuple[Any, float | None]:
+        """Run and wait for the whole device; a timed call runs without the launch watch."""
+        if not timed:
+            with self.running():
+                result = kernel(data)
+                self._synchronize()
+            return result, None
+        start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        start.record()
+        result = kernel(data)
+        end.record()
+        self._synchronize()
+        return result, start.elapsed_time(end) * 1e3
+
+    def settle(self) -> None:
+        """Wait for the device."""
+        self._synchronize()
+
+
+def make_mode(name: str, targets: Sequence[str]) -> GuestMode:
+    """The mode of that name: ``emulate``, ``capture`` or ``device``."""
+    match name:
+        case "emulate":
+            return OffDevice(targets, interpret=True)
+        case "capture":
+            return OffDevice(targets[:1], interpret=False)
+        case "device":
+            return OnDevice()
+        case other:
+            raise ValueError(f"unknown mode: {other}")
+
+
+def _arch() -> str:
+    if torch.version.hip:
+        return str(torch.cuda.get_device_properties(0).gcnArchName).split(":")[0]
+    major, minor = torch.cuda.get_device_capability(0)
+    return f"sm_{major}{minor}"
+
+
+def _library_versions() -> dict[str, str]:
+    python = ".".join(map(str, sys.version_info[:3]))
+    return {"python": python, "torch": torch.__version__, "triton": triton.__version__}

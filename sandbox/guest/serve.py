@@ -1,0 +1,132 @@
+"""The guest's loop: one candidate, one frame in, one frame out, until the checker hangs up."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import socket
+import sys
+import traceback
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from . import wire
+from .memory import Buffer
+from .modes import GuestMode, Kernel
+from .tree import Encoder, decode
+
+MAX_TREE_BYTES = 900 << 10
+"""Longest description of a result; leaves room in a header of `wire.MAX_HEADER`."""
+
+
+class Guest:
+    """Serves one candidate in one mode, with its source and its caches in `workplace`."""
+
+    def __init__(self, mode: GuestMode, workplace: Path) -> None:
+        self._mode = mode
+        self._workplace = workplace
+        self._kernel: Kernel | None = None
+        self._buffers: dict[int, Buffer] = {}
+
+    def serve(self, sock: socket.socket) -> None:
+        """Say ready, answer frames, return when the other side is gone."""
+        try:
+            wire.send(sock, {"op": "ready", "versions": self._mode.versions()})
+            while True:
+                header, payload = self._answer(wire.receive(sock))
+                wire.send(sock, header, payload)
+        except wire.WireError:
+            return
+
+    def _answer(self, frame: wire.Frame) -> tuple[dict[str, Any], bytes]:
+        match frame.op:
+            case "load":
+                return self._load(frame.payload.decode()), b""
+            case "buffers":
+                return self._map(frame), b""
+            case "call":
+                return self._call(frame.header), b""
+            case "kernels":
+                return {"op": "kernels"}, self._mode.record.payload(int(frame.header.get("after", 0)))
+            case other:
+                return {"op": "failed", "kind": "run", "log": f"unknown op {other!r}"}, b""
+
+    def _load(self, source: str) -> dict[str, Any]:
+        """Import the candidate as module `submission`, from a file: Triton and `inspect` read its source there."""
+        path = self._workplace / "submission.py"
+        path.write_text(source)
+        try:
+            with self._mode.running():
+                self._kernel = _import(path)
+        except BaseException as error:  # noqa: BLE001 - a candidate may raise anything, SystemExit too
+            return {"op": "failed", "kind": "build", "log": _log(error)}
+        return {"op": "loaded"}
+
+    def _map(self, frame: wire.Frame) -> dict[str, Any]:
+        """Replace the buffers. Old ones live on where the candidate kept a tensor in them."""
+        items = frame.header["items"]
+        if len(items) != len(frame.fds):
+            raise wire.WireError(f"{len(items)} buffers with {len(frame.fds)} descriptors")
+        self._buffers = {
+            item["id"]: self._mode.map_buffer(item["kind"], descriptor, item["bytes"])
+            for item, descriptor in zip(items, frame.fds, strict=True)
+        }
+        return {"op": "mapped"}
+
+    def _call(self, header: Mapping[str, Any]) -> dict[str, Any]:
+        record = self._mode.record
+        record.call += 1
+        try:
+            tree, event_us = self._run(header)
+        except BaseException as error:  # noqa: BLE001 - a candidate may raise anything, SystemExit too
+            kind = "build" if record.is_build_fault(error) else "run"
+            return {"op": "raised", "kind": kind, "log": _log(error)}
+        return {"op": "returned", "tree": tree, "event_us": event_us}
+
+    def _run(self, header: Mapping[str, Any]) -> tuple[dict[str, Any], float | None]:
+        if self._kernel is None:
+            raise RuntimeError("called before a candidate was loaded")
+        result_buffer = header.get("result")
+        inputs = [buffer for number, buffer in self._buffers.items() if number != result_buffer]
+        for buffer in inputs:
+            buffer.fetch()
+        data = decode(header["data"], self._buffers)
+        result, event_us = self._mode.call(self._kernel, data, bool(header.get("timed")))
+        tree = Encoder(self._buffers, result_buffer, self._mode.device_type).encode(result)
+        for buffer in self._buffers.values():
+            buffer.publish()
+        self._mode.settle()
+        if len(repr(tree)) > MAX_TREE_BYTES:
+            raise ValueError("the returned value has too many parts to describe")
+        return tree, event_us
+
+
+def _import(path: Path) -> Kernel:
+    specification = importlib.util.spec_from_file_location("submission", path)
+    if specification is None or specification.loader is None:
+        raise ImportError(f"cannot import {path.name}")
+    module = importlib.util.module_from_spec(specification)
+    sys.modules["submission"] = module
+    sys.path.insert(0, str(path.parent))
+    os.chdir(path.parent)
+    specification.loader.exec_module(module)
+    kernel = getattr(module, "custom_kernel", None)
+    if not callable(kernel):
+        raise ImportError("the submission defines no function custom_kernel(data)")
+    return kernel
+
+
+def _log(error: BaseException) -> str:
+    """The traceback, without the guest's own frames above the candidate's; its end where it is long."""
+    guest = str(Path(__file__).parent)
+    frames = error.__traceback__
+    while frames is not None and frames.tb_next is not None and _is_ours(frames, guest):
+        frames = frames.tb_next
+    text = "".join(traceback.format_exception(type(error), error, frames))
+    return text[-wire.MAX_LOG :]
+
+
+def _is_ours(frames: Any, guest: str) -> bool:
+    file = frames.tb_frame.f_code.co_filename
+    return file.startswith(guest) or "importlib" in file
