@@ -93,7 +93,7 @@ def summarise(folder: Path) -> Run:
     except (RecordError, OSError) as error:
         return Run(folder.name, folder, "damaged", 0, None, None, str(error))
     ended = last if isinstance(last, RunEnded) else None
-    state: State = "ended" if ended else "interrupted" if started else "empty"
+    state: State = "ended" if ended else "interrupted" if last else "empty"
     state = "running" if is_held(folder) else state
     return Run(folder.name, folder, state, attempts, started, ended, "")
 
