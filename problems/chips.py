@@ -5,6 +5,8 @@ from __future__ import annotations
 import difflib
 from typing import Literal
 
+from pydantic import Field
+
 from problems.spec import DType, Frozen, ProblemError
 
 Arch = Literal["gfx942", "gfx950", "sm_90", "sm_100a"]
@@ -46,6 +48,8 @@ class Chip(Frozen):
     mall_bytes_per_s: float
     peak_flops_per_s: dict[DType, float]
     """Dense peak by operand dtype, the faster of matrix and vector units; a dtype the chip lacks is missing."""
+    matrix_clock_hz: dict[DType, float] = Field(default={})
+    """Median clock in a long dense matrix product, where its maker published it: power holds it below `clock_hz`."""
     launch_floor_us: float
     """Time of an empty kernel between two device events, about."""
     sources: tuple[str, ...]
@@ -128,10 +132,12 @@ _MI300X = Chip(
     mall_bytes=256 * _MIB,
     mall_bytes_per_s=17.2e12,
     peak_flops_per_s=_cdna3(304, 2.1e9),
+    matrix_clock_hz={"fp16": 1.115e9, "bf16": 1.207e9, "fp8": 1.230e9},
     launch_floor_us=3.0,
     sources=(
         "AMD Instinct MI300X data sheet: 304 CUs, 2100 MHz, 192 GB, 5.3 TB/s, 1307.4 TFLOP/s fp16, 2614.9 fp8",
         "AMD CDNA 3 white paper: 8 XCDs, 4 MB L2 each at 2 KB per clock, 256 MB Infinity Cache at 17.2 TB/s",
+        "ROCm blog 'Measuring Max-Achievable FLOPs, part 2', table 1: 1115 MHz fp16, 1207 bf16, 1230 fp8 in dense GEMM",
         "LLVM AMDGPU target, GCNSubtarget for gfx90a and later: 512 unified VGPRs, granule 8, 8 waves per SIMD",
     ),
 )

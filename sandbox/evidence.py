@@ -1,7 +1,7 @@
 """What a guest recorded of the kernels a candidate launched: read strictly, within bounds, from untrusted bytes.
 
-The payload is JSON: ``{"kernels": [...], "launches": [...]}``. It ranks and explains, it never accepts a candidate, so a
-lie in it can only spoil the liar's own estimate; a malformed one must not hurt the reader.
+The payload is JSON: ``{"kernels": [...], "launches": [...]}``. It ranks and explains, it never accepts a candidate, so
+a lie in it can only spoil the liar's own estimate; a malformed one must not hurt the reader.
 """
 
 from __future__ import annotations
