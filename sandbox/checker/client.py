@@ -1,0 +1,128 @@
+"""The control plane's end of a checker: starts it, asks it, restarts it once, takes it down. No torch here."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import os
+import sys
+import time
+import weakref
+from collections.abc import Sequence
+from pathlib import Path
+
+from problems.load import ROOT
+from problems.spec import Problem, ProblemError
+from sandbox.candidate import Candidate
+from sandbox.guest import wire
+from sandbox.isolation.program import Program, start
+from sandbox.runner import Mode, RunnerError, Unsupported
+from sandbox.verdict import Judgement, Machine
+
+START_S = 180.0
+"""For a cold import of torch from a slow disk."""
+BEYOND_S = 900.0
+"""What the checker itself may take on top of the candidate's time: inputs, references, waiting for a GPU in use."""
+_KEPT = (
+    *("PATH", "HOME", "LANG", "TMPDIR", "LD_LIBRARY_PATH", "PYTHONPATH", "VIRTUAL_ENV", "CUDA_HOME", "ROCM_PATH"),
+    *("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES"),
+)
+
+
+class Client:
+    """One checker, started when first asked."""
+
+    def __init__(self, arguments: Sequence[str], root: Path = ROOT) -> None:
+        self._arguments, self._root = tuple(arguments), root
+        self._program: Program | None = None
+        self._machine: Machine | None = None
+
+    def machine(self) -> Machine:
+        """The machine it judges on."""
+        self._started()
+        assert self._machine is not None
+        return self._machine
+
+    def judge(self, problem: Problem, candidate: Candidate, mode: Mode, deadline_s: float) -> Judgement:
+        """Judge one candidate; a lost checker is started anew once. Raises `RunnerError`, `ProblemError`."""
+        header = {"op": "judge", "problem": problem.name, "root": str(self._root)}
+        header |= {"mode": mode.value, "deadline_s": str(deadline_s)}
+        try:
+            frame = self._ask(header, candidate.source, deadline_s)
+        except _Lost:
+            frame = self._ask(header, candidate.source, deadline_s)
+        if frame.op != "judgement":
+            _raise(frame)
+        return Judgement.model_validate_json(frame.payload)
+
+    def close(self) -> None:
+        """Stop the checker and every guest of it."""
+        program, self._program = self._program, None
+        if program is not None:
+            program.close()
+
+    def _ask(self, header: dict[str, str], source: str, deadline_s: float) -> wire.Frame:
+        program = self._started()
+        until_s = time.monotonic() + 2 * deadline_s + BEYOND_S
+        try:
+            wire.send(program.sock, header, source.encode(), until_s=until_s)
+            return wire.receive(program.sock, until_s, accept_fds=False)
+        except wire.WireError as error:
+            raise self._lost(error) from error
+
+    def _started(self) -> Program:
+        if self._program is not None and self._program.alive:
+            return self._program
+        self.close()
+        try:
+            self._program = start([sys.executable, "-m", "sandbox.checker", *self._arguments], _environment())
+            atexit.register(_close, weakref.ref(self))
+            frame = wire.receive(self._program.sock, time.monotonic() + START_S, accept_fds=False)
+        except wire.WireError as error:
+            raise self._lost(error) from error
+        except OSError as error:
+            raise RunnerError(f"cannot start the checker: {error}") from error
+        if frame.op != "ready":
+            self.close()
+            _raise(frame)
+        self._machine = Machine.model_validate(frame.header["machine"])
+        return self._program
+
+    def _lost(self, error: Exception) -> _Lost:
+        """The checker died or fell silent: take it down, and say what it last said."""
+        assert self._program is not None
+        how, output = self._program.ending(), self._program.output()
+        self.close()
+        return _Lost(f"the checker was lost: {error}; {how}\n{output[-4096:]}".strip())
+
+
+class _Lost(RunnerError):
+    """The checker died or fell silent."""
+
+
+def _raise(frame: wire.Frame) -> None:
+    message = str(frame.header.get("message", "the checker answered nothing it should"))
+    match frame.header.get("kind"):
+        case "problem":
+            raise ProblemError(message)
+        case "unsupported":
+            raise Unsupported(message)
+        case _:
+            raise RunnerError(message)
+
+
+def _close(client: weakref.ref[Client]) -> None:
+    living = client()
+    if living is not None:
+        with contextlib.suppress(OSError):
+            living.close()
+
+
+def _environment() -> dict[str, str]:
+    """The checker's environment: no keys of the control plane, since a guest's parent may be read by it."""
+    kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
+    ours = str(Path(__file__).parents[2])
+    # One GPU alone: the first of those this process may see.
+    visible = kept.get("CUDA_VISIBLE_DEVICES", "0").split(",")[0]
+    path = os.pathsep.join([ours, *filter(None, [kept.get("PYTHONPATH")])])
+    return {**kept, "CUDA_VISIBLE_DEVICES": visible, "PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"}

@@ -1,0 +1,114 @@
+"""Judging without a GPU: values under Triton's interpreter, code by Triton's AMD backend, times by estimate.
+
+Two guests: one runs small cases and compiles what it launches; the other gets the published benchmark cases as shapes
+alone, so that the launches of the real sizes are known without running them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+
+from problems.chips import Chip
+from problems.spec import Case
+from sandbox.checker.cases import check, drawn, judge_cases
+from sandbox.checker.guest import FAULTS, Died, Guest, Late
+from sandbox.checker.kernels import NOTHING, read, records, unbuilt
+from sandbox.checker.outcome import Outcome, Progress, Request
+from sandbox.checker.task import Task
+from sandbox.checker.trial import call_shapes
+from sandbox.evidence import Evidence
+from sandbox.runner import Mode
+from sandbox.verdict import BuildFailed, Passed, Role, Timing, Untimed, Verdict
+
+TARGETS = ("gfx942", "gfx950")
+
+
+@dataclass(slots=True)
+class Captured:
+    """Launches of the published sizes: `faults` says why a case has none, by its place in the benchmarks."""
+
+    evidence: Evidence = NOTHING
+    faults: dict[int, str] = field(default_factory=dict)
+    flags: list[str] = field(default_factory=list)
+
+
+def modes(mode: Mode) -> tuple[str, ...]:
+    """The guests that this mode needs."""
+    return ("emulate",) if mode is Mode.TEST else ("emulate", "capture")
+
+
+def judge(task: Task, request: Request, guests: Sequence[Guest], chip: Chip, progress: Progress) -> Outcome:
+    """Judge one candidate in the guests that `modes` names; they run side by side."""
+    emulator, *others = guests
+    with ThreadPoolExecutor(1, "capture") as side:
+        capturing = [side.submit(_capture, task, request, other) for other in others]
+        outcome = _emulate(task, request, emulator, chip, progress)
+        if not isinstance(outcome.verdict, Passed):
+            for other in others:
+                other.kill()
+        captured = [future.result() for future in capturing]
+    if not captured or not isinstance(outcome.verdict, Passed):
+        return Outcome(outcome.verdict, records(outcome.evidence))
+    progress.flags += captured[0].flags
+    timings = tuple(_timing(task, chip, captured[0], index) for index in range(len(task.problem.benchmarks)))
+    verdict = outcome.verdict.model_copy(update={"timings": timings})
+    return Outcome(verdict, records(outcome.evidence, captured[0].evidence))
+
+
+@dataclass(frozen=True, slots=True)
+class _Emulated:
+    verdict: Verdict
+    evidence: Evidence
+
+
+def _emulate(task: Task, request: Request, guest: Guest, chip: Chip, progress: Progress) -> _Emulated:
+    recorded: list[bytes] = []
+
+    def run() -> None:
+        small: list[tuple[Role, Case]] = [("small", case) for case in task.problem.small]
+        hidden: list[tuple[Role, Case]] = [("hidden", case) for case in drawn(task, "small")]
+        check(task, guest, small + hidden, progress)
+        recorded.append(guest.kernels())
+
+    verdict = judge_cases(request, progress, guest, run)
+    evidence = read(recorded[0], progress.flags) if recorded else NOTHING
+    if verdict is not None:
+        return _Emulated(verdict, evidence)
+    if failed := unbuilt(evidence, chip.arch):
+        reason = f"{failed.name} does not compile for {chip.arch}"
+        return _Emulated(BuildFailed(reason=reason, log=failed.error or ""), evidence)
+    return _Emulated(Passed(cases=tuple(progress.checks)), evidence)
+
+
+def _capture(task: Task, request: Request, guest: Guest) -> Captured:
+    """Call once on the shapes of each benchmark case. Its faults cost the estimate, never the verdict."""
+    captured, benchmarks = Captured(), task.problem.benchmarks
+    try:
+        guest.load(request.source, request.deadline_s)
+        for index, case in enumerate(benchmarks):
+            _capture_case(task, case, guest, captured, index)
+        captured.evidence = read(guest.kernels(), captured.flags)
+    except FAULTS as fault:
+        for index in range(len(benchmarks)):
+            captured.faults.setdefault(index, f"not captured: {fault.reason}")
+    return captured
+
+
+def _capture_case(task: Task, case: Case, guest: Guest, captured: Captured, index: int) -> None:
+    try:
+        call_shapes(task, case, guest)
+    except (Died, Late):
+        raise
+    except FAULTS as fault:
+        captured.faults[index] = f"not captured: {fault.reason}"
+
+
+def _timing(task: Task, chip: Chip, captured: Captured, index: int) -> Timing:
+    case = task.problem.benchmarks[index]
+    if index in captured.faults:
+        return Untimed(case=case, reason=captured.faults[index])
+    from sandbox.estimate import estimate
+
+    return estimate(task.problem, case, chip, captured.evidence, index)

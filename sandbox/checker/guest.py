@@ -1,0 +1,163 @@
+"""One guest, talked to: every wait has an end, every answer is read within bounds."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from sandbox.checker.memory import Shared
+from sandbox.guest import wire
+from sandbox.guest.wire import Frame, WireError, WireLate
+from sandbox.isolation import Limits, Sandbox
+
+READY_S = 120.0
+"""Importing torch and triton from a cold disk, and a GPU's context, take their time."""
+
+
+class CandidateFault(Exception):
+    """Something the candidate's process did, or failed to do."""
+
+    def __init__(self, reason: str, log: str = "", build: bool = False) -> None:
+        super().__init__(reason)
+        self.reason, self.log, self.build = reason, log[-wire.MAX_LOG :], build
+
+
+class Raised(CandidateFault):
+    """It raised, and said so."""
+
+
+class Died(CandidateFault):
+    """Its process ended."""
+
+
+class Late(CandidateFault):
+    """It let its time run out."""
+
+
+class Forgery(CandidateFault):
+    """It answered something no honest guest answers."""
+
+
+Fault = Raised | Died | Late | Forgery
+FAULTS = (Raised, Died, Late, Forgery)
+"""The ways a candidate's process ends a judging."""
+
+
+class NotReady(Exception):
+    """A guest failed before any candidate reached it: the machine's fault."""
+
+
+@dataclass(frozen=True, slots=True)
+class Returned:
+    """One call's answer: the tree as told, the guest's event time, and the checker's own clock round the call."""
+
+    tree: object
+    event_us: float | None
+    wall_us: float
+
+
+class Guest:
+    """A started guest. Its time runs only while it is waited for: what the checker computes is not its fault."""
+
+    def __init__(
+        self, mode: str, targets: Sequence[str], sandbox: Sandbox, env: dict[str, str], limits: Limits
+    ) -> None:
+        argv = [sys.executable, "-m", "guest", "--mode", mode, "--targets", ",".join(targets)]
+        self._program = sandbox.start(argv, env, limits, gpu=mode == "device")
+        self._left_s = READY_S
+        self._ready = False
+        self.versions: dict[str, str] = {}
+
+    def await_ready(self) -> None:
+        """Wait until it is warm; `NotReady` where it never is."""
+        if self._ready:
+            return
+        try:
+            with self._running():
+                frame = wire.receive(self._program.sock, self._until(), accept_fds=False)
+        except WireError as error:
+            ending = self._program.ending()
+            raise NotReady(f"a guest did not start: {error}; {ending}\n{self._program.output()[-4096:]}") from error
+        if frame.op != "ready":
+            raise NotReady("a guest did not say that it is ready")
+        versions = frame.header.get("versions")
+        self.versions = {str(k): str(v) for k, v in versions.items()} if isinstance(versions, dict) else {}
+        self._ready = True
+
+    def load(self, source: str, deadline_s: float) -> None:
+        """Hand over the candidate; from here on it has `deadline_s` in all. `Raised` where it does not import."""
+        self._left_s = deadline_s
+        self._ask({"op": "load"}, "loaded", payload=source.encode())
+
+    def share(self, buffers: Sequence[Shared]) -> None:
+        """Hand over the buffers, by id in order; earlier ones are gone."""
+        items = [{"id": index, "bytes": shared.bytes, "kind": shared.kind} for index, shared in enumerate(buffers)]
+        self._ask({"op": "buffers", "items": items}, "mapped", fds=[shared.fd for shared in buffers])
+
+    def call(self, tree: dict[str, Any], result: int | None, timed: bool = False) -> Returned:
+        """Call `custom_kernel` once on what lies in the buffers."""
+        start = time.perf_counter_ns()
+        frame = self._ask({"op": "call", "data": tree, "result": result, "timed": timed}, "returned")
+        wall_us = (time.perf_counter_ns() - start) / 1e3
+        event = frame.header.get("event_us")
+        told = float(event) if isinstance(event, int | float) and not isinstance(event, bool) else None
+        return Returned(frame.header.get("tree"), told, wall_us)
+
+    def kernels(self) -> bytes:
+        """Everything it recorded of the kernels launched, as it tells it."""
+        return self._ask({"op": "kernels", "after": 0}, "kernels").payload
+
+    def kill(self) -> None:
+        """Kill its whole tree now; whoever waits for it sees it die."""
+        self._program.kill()
+
+    def close(self) -> None:
+        """Kill its whole tree and reap it."""
+        self._program.close()
+
+    def _ask(self, header: dict[str, Any], expected: str, payload: bytes = b"", fds: Sequence[int] = ()) -> Frame:
+        sock, until_s = self._program.sock, self._until()
+        try:
+            with self._running():
+                wire.send(sock, header, payload, fds, until_s)
+                frame = wire.receive(sock, until_s, accept_fds=False)
+        except WireLate as error:
+            raise Late(f"no answer to {header['op']!r} in time", self._program.output()) from error
+        except WireError as error:
+            raise self._lost(error) from error
+        if frame.op in {"failed", "raised"}:
+            raise Raised(_last_line(frame), _log(frame), build=frame.header.get("kind") == "build")
+        if frame.op != expected:
+            raise Forgery(f"answered {header['op']!r} with {frame.op[:32]!r}")
+        return frame
+
+    def _lost(self, error: WireError) -> Fault:
+        ending = self._program.ending()
+        if ending == "it runs on" and "closed" not in str(error) and "cannot" not in str(error):
+            return Forgery(f"sent something that is not a frame: {error}", self._program.output())
+        return Died(f"the candidate's process ended: {ending}", self._program.output())
+
+    def _until(self) -> float:
+        return time.monotonic() + self._left_s
+
+    @contextmanager
+    def _running(self) -> Iterator[None]:
+        start = time.monotonic()
+        try:
+            yield
+        finally:
+            self._left_s -= time.monotonic() - start
+
+
+def _log(frame: Frame) -> str:
+    log = frame.header.get("log")
+    return log[-wire.MAX_LOG :] if isinstance(log, str) else ""
+
+
+def _last_line(frame: Frame) -> str:
+    lines = _log(frame).strip().splitlines()
+    return lines[-1][:500] if lines else "no traceback"

@@ -1,0 +1,45 @@
+"""What the guests recorded of the kernels, as records and estimates. It explains and ranks; it accepts nothing."""
+
+from __future__ import annotations
+
+from sandbox.evidence import Evidence, EvidenceError, RecordedKernel, parse
+from sandbox.isa import IsaError, report
+from sandbox.verdict import KernelRecord
+
+NOTHING = Evidence((), ())
+
+
+def read(payload: bytes, flags: list[str]) -> Evidence:
+    """The evidence; an unreadable one is none, and a flag."""
+    try:
+        return parse(payload)
+    except EvidenceError as error:
+        flags.append(f"kernel evidence unreadable: {error}")
+        return NOTHING
+
+
+def records(*evidences: Evidence) -> tuple[KernelRecord, ...]:
+    """One record per kernel, specialisation and target, over all evidences, in order of appearance."""
+    found: dict[tuple[str, str, str, str | None], KernelRecord] = {}
+    for evidence in evidences:
+        for index, kernel in enumerate(evidence.kernels):
+            launches = sum(launch.kernel == index and not launch.tuning for launch in evidence.launches)
+            key = (kernel.name, kernel.target, kernel.hash, kernel.error)
+            earlier = found[key].launches if key in found else 0
+            found[key] = _record(kernel, earlier + launches)
+    return tuple(found.values())
+
+
+def unbuilt(evidence: Evidence, target: str) -> RecordedKernel | None:
+    """The first kernel that was launched for real and did not build for `target`, if any."""
+    return next((kernel for kernel in evidence.kernels if kernel.target == target and kernel.error is not None), None)
+
+
+def _record(kernel: RecordedKernel, launches: int) -> KernelRecord:
+    record = KernelRecord(name=kernel.name, target=kernel.target, launches=launches, error=kernel.error)
+    if kernel.error is not None:
+        return record
+    try:
+        return record.model_copy(update={"isa": report(kernel)})
+    except IsaError as error:
+        return record.model_copy(update={"error": f"assembly unreadable: {error}"})

@@ -1,0 +1,74 @@
+"""Guests started ahead: each serves one candidate, and the next one warms up while nobody is judged."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator, Sequence
+
+from sandbox.checker.guest import Guest, NotReady
+from sandbox.isolation import Limits, Sandbox
+
+_KEPT = ("LANG", "LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "CUDA_HOME")
+_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/usr/local/cuda/bin:/opt/rocm/bin"
+_HOST_LIMITS = Limits(address_bytes=32 << 30)
+
+
+class Pool:
+    """Starts guests. All calls from one thread, which must outlive the guests: their parent's death ends them."""
+
+    def __init__(self, sandbox: Sandbox, wanted: dict[str, Sequence[str]]) -> None:
+        """`wanted`: the modes to keep warm, each with the targets it compiles for."""
+        self._sandbox, self._wanted = sandbox, wanted
+        self._warm: dict[str, Guest] = {}
+
+    def warm(self) -> None:
+        """Start whatever is missing, without waiting for it; `NotReady` where it cannot be started."""
+        for mode in self._wanted:
+            if mode not in self._warm:
+                self._warm[mode] = self._start(mode)
+
+    @contextlib.contextmanager
+    def lend(self, modes: Sequence[str]) -> Iterator[list[Guest]]:
+        """Guests for one candidate, one of each mode, ready; killed at the end, whatever happened."""
+        self.warm()
+        guests = [self._warm.pop(mode) for mode in modes]
+        try:
+            for guest in guests:
+                guest.await_ready()
+            yield guests
+        finally:
+            for guest in guests:
+                guest.close()
+
+    def close(self) -> None:
+        """Kill every warm guest."""
+        for guest in self._warm.values():
+            guest.close()
+        self._warm.clear()
+
+    def _start(self, mode: str) -> Guest:
+        device = mode == "device"
+        try:
+            return Guest(mode, self._wanted[mode], self._sandbox, environment(), Limits() if device else _HOST_LIMITS)
+        except OSError as error:
+            raise NotReady(f"cannot start a guest: {error}") from error
+
+
+def environment() -> dict[str, str]:
+    """A guest's whole environment. No NVLink multicast: a guest is alone on its GPU."""
+    return {
+        **{name: os.environ[name] for name in _KEPT if name in os.environ},
+        "PATH": _PATH,
+        "HOME": "/tmp",
+        "TMPDIR": "/tmp",
+        "USER": "guest",
+        "LOGNAME": "guest",
+        "TRITON_CACHE_DIR": "/tmp/triton",
+        "TRITON_DEFAULT_FP_FUSION": "1",
+        "OMP_NUM_THREADS": "1",
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "NCCL_NVLS_ENABLE": "0",
+        "TORCH_SYMM_MEM_DISABLE_MULTICAST": "1",
+        "NVSHMEM_DISABLE_NVLS": "1",
+    }

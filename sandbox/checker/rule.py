@@ -1,0 +1,68 @@
+"""The two rules an output is held against: ours, and the board's own."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+
+from problems.spec import BoardCheck, Tolerance
+from sandbox.verdict import ErrorFigures
+
+CHUNK = 1 << 24
+"""Elements compared at a time: the float64 temporaries of a chunk stay near 1 GiB."""
+
+
+def compare(out: torch.Tensor, exact: torch.Tensor, terms: torch.Tensor, tolerance: Tolerance) -> ErrorFigures:
+    """Hold `out` against the float64 result: |out - exact| <= rtol |exact| + term_rtol terms, at every element.
+
+    All three have one shape and lie on one device. Where the result rounds to infinity or NaN in `out`'s dtype, `out`
+    must say the same; everywhere else it must be finite.
+    """
+    worst = torch.zeros(3, dtype=torch.float64, device=out.device)
+    mismatches = torch.zeros((), dtype=torch.int64, device=out.device)
+    flat = [tensor.reshape(-1) for tensor in (out, exact, terms)]
+    for part in zip(*(tensor.split(CHUNK) for tensor in flat), strict=True):
+        figures, wrong = _chunk(part[0], part[1], part[2], tolerance)
+        worst = torch.maximum(worst, figures)
+        mismatches += wrong
+    max_abs, max_rel, ratio = worst.tolist()
+    return ErrorFigures(
+        max_abs=max_abs, max_rel=max_rel, worst_ratio=ratio, mismatches=int(mismatches), elements=out.numel()
+    )
+
+
+def _chunk(
+    out: torch.Tensor, exact: torch.Tensor, terms: torch.Tensor, tolerance: Tolerance
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """(largest absolute error, relative error, error over allowance) and how many elements are over it."""
+    got, rounded = out.double(), exact.to(out.dtype).double()
+    error = (got - exact).abs()
+    odd = ~torch.isfinite(rounded)
+    agrees = odd & ((got == rounded) | (got.isnan() & rounded.isnan()))
+    error = torch.where(agrees, 0.0, torch.where(odd | ~torch.isfinite(got), math.inf, error))
+    allowed = tolerance.rtol * exact.abs() + tolerance.term_rtol * terms
+    # An error of 0 passes whatever the allowance, 0 and NaN included; any other error over no allowance never does.
+    ratio = torch.where(error == 0, 0.0, torch.nan_to_num(error / allowed, nan=math.inf, posinf=math.inf))
+    relative = torch.where(error == 0, 0.0, error / exact.abs())
+    relative = torch.nan_to_num(relative, nan=math.inf, posinf=math.inf)
+    return torch.stack([error.max(), relative.max(), ratio.max()]), (ratio > 1).sum()
+
+
+def board_accepts(out: torch.Tensor, theirs: torch.Tensor, check: BoardCheck) -> bool:
+    """Whether the board's own check passes: shape equal, dtype not looked at, NaN and same-signed infinities agree."""
+    if out.shape != theirs.shape:
+        return False
+    pairs = zip(out.reshape(-1).split(CHUNK), theirs.reshape(-1).split(CHUNK), strict=True)
+    return all(_board_chunk(ours, other, check) for ours, other in pairs)
+
+
+def _board_chunk(out: torch.Tensor, theirs: torch.Tensor, check: BoardCheck) -> bool:
+    allowed = check.atol + check.rtol * theirs.abs()
+    if check.difference == "fp32":
+        out, theirs = out.float(), theirs.float()
+    agree = (out.isnan() & theirs.isnan()) | (out.isinf() & (out == theirs))
+    # NaN compares false, so that a NaN on one side alone fails; an infinity's difference with a number is infinite.
+    close = (out - theirs).abs() <= allowed
+    finite = torch.isfinite(out) & torch.isfinite(theirs)
+    return bool((agree | (close & finite)).all())

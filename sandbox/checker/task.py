@@ -1,0 +1,64 @@
+"""A problem opened for judging: its spec and its reference, loaded by path."""
+
+from __future__ import annotations
+
+import importlib.util
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol, cast
+
+import torch
+
+from problems.load import folder, load
+from problems.spec import Case, Problem, ProblemError
+
+
+class Reference(Protocol):
+    """What a problem's ``reference.py`` defines. Trusted: it is part of this project."""
+
+    def make_inputs(
+        self, params: dict[str, Any], fill: str, generator: torch.Generator | None, device: str
+    ) -> tuple[Any, ...]:
+        """What `custom_kernel` gets; on the meta device, with no generator, the same shapes without memory."""
+
+    def exact(self, data: tuple[Any, ...]) -> tuple[torch.Tensor, torch.Tensor]:
+        """The float64 result, and the sum of the magnitudes of its terms, of one shape."""
+
+    def board_expected(self, data: tuple[Any, ...]) -> torch.Tensor:
+        """What the board's reference returns."""
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One problem with its reference, on the device the checker computes on."""
+
+    problem: Problem
+    reference: Reference
+    device: str
+    root: Path
+
+    def inputs(self, case: Case, seed: int) -> tuple[Any, ...]:
+        """Fresh inputs of `case`."""
+        generator = torch.Generator(self.device).manual_seed(seed)
+        return self.reference.make_inputs(dict(case.params), case.fill, generator, self.device)
+
+    def shapes(self, case: Case) -> tuple[Any, ...]:
+        """The inputs' shapes and strides, without memory."""
+        return self.reference.make_inputs(dict(case.params), case.fill, None, "meta")
+
+    @property
+    def output_dtype(self) -> torch.dtype:
+        """The dtype the problem asks for."""
+        return cast(torch.dtype, getattr(torch, self.problem.output_dtype))
+
+
+def open_task(name: str, root: Path, device: str) -> Task:
+    """Load problem and reference; `ProblemError` where either is broken."""
+    problem = load(name, root)
+    path = folder(problem, root) / "reference.py"
+    spec = importlib.util.spec_from_file_location(f"reference_{problem.name}", path)
+    if spec is None or spec.loader is None:
+        raise ProblemError(f"{path}: cannot be loaded; every problem folder needs it")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return Task(problem, cast(Reference, module), device, root)

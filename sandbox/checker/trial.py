@@ -1,0 +1,119 @@
+"""One call on fresh inputs: shared, called, copied back, held against both rules."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from problems.spec import Case
+from sandbox.checker import answer
+from sandbox.checker.guest import Forgery, Guest, Returned
+from sandbox.checker.layout import ALIGNMENT, INPUTS, RESULT, Layout, changed, fill, lay_out, poison
+from sandbox.checker.memory import HostMemory, Shared
+from sandbox.checker.rule import board_accepts, compare
+from sandbox.checker.task import Task
+from sandbox.verdict import CaseCheck, ErrorFigures, Role
+
+SEEDS = 1_000_000
+"""Seeds lie below this: some boards add them to values in fp32, which must not swallow the values."""
+Share = Callable[[int], Shared]
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """One call, checked."""
+
+    check: CaseCheck
+    returned: Returned
+    reason: str
+    """Why it is wrong; empty where it is right."""
+
+
+class Bench:
+    """The shared buffers of one case, refilled for each call, and the guest that sees them."""
+
+    def __init__(self, task: Task, case: Case, role: Role, guest: Guest, share: Share = HostMemory) -> None:
+        self._task, self._case, self._role, self._guest = task, case, role, guest
+        shapes = lay_out(task.shapes(case), task.problem.writable)
+        exact, _ = task.reference.exact(task.shapes(case))
+        self._shape = tuple(exact.shape)
+        # Room for a result of a wider dtype than the right one, so that it is told apart from one that cannot be read.
+        room = max(exact.numel() * task.output_dtype.itemsize, min(exact.numel() * 8, 1 << 26)) + ALIGNMENT
+        self._inputs = share(shapes.bytes)
+        self._result = share(room)
+        guest.share([self._inputs, self._result])
+
+    def close(self) -> None:
+        """Give the buffers back."""
+        self._inputs.close()
+        self._result.close()
+
+    def run(self, timed: bool = False, before: Callable[[], None] = lambda: None) -> Trial:
+        """Draw a seed, make inputs, call once, check. `before` runs last before the call: flush, synchronise."""
+        seed = 1 + secrets.randbelow(SEEDS - 1)
+        data = self._task.inputs(self._case, seed)
+        layout = lay_out(data, self._task.problem.writable)
+        fill(layout, self._inputs.tensor)
+        poison(self._result.tensor, self._task.output_dtype)
+        before()
+        returned = self._guest.call(layout.tree, RESULT, timed)
+        # The guest can still write to the shared memory: what is checked is a copy of its own, taken at once.
+        out, unfit = self._take(returned)
+        touched = changed(layout, self._inputs.tensor)
+        return self._judge(data, seed, returned, out, unfit or _damage(touched))
+
+    def _take(self, returned: Returned) -> tuple[torch.Tensor | None, str]:
+        sizes = {INPUTS: self._inputs.bytes, RESULT: self._result.bytes}
+        try:
+            where, span = answer.read(returned.tree, self._task.output_dtype, self._shape, sizes)
+        except answer.Unfit as unfit:
+            return None, str(unfit)
+        except answer.Forged as forged:
+            raise Forgery(str(forged)) from forged
+        buffer = self._inputs if where == INPUTS else self._result
+        return span.view(buffer.tensor).clone(memory_format=torch.contiguous_format).to(self._task.device), ""
+
+    def _judge(
+        self, data: tuple[Any, ...], seed: int, returned: Returned, out: torch.Tensor | None, reason: str
+    ) -> Trial:
+        if out is None:
+            return Trial(self._check(seed, _nothing(self._shape), False, None), returned, reason)
+        board = None
+        if self._case.fill == "published":
+            board = board_accepts(out, self._task.reference.board_expected(data), self._task.problem.board_check)
+        exact, terms = self._task.reference.exact(data)
+        error = compare(out, exact, terms, self._task.problem.tolerance)
+        if not reason and error.mismatches:
+            reason = _described(error)
+        return Trial(self._check(seed, error, not reason, board), returned, reason)
+
+    def _check(self, seed: int, error: ErrorFigures, passed: bool, board: bool | None) -> CaseCheck:
+        return CaseCheck(case=self._case, role=self._role, seed=seed, passed=passed, error=error, board_accepts=board)
+
+
+def call_shapes(task: Task, case: Case, guest: Guest) -> None:
+    """Call once on shapes alone, in a guest that captures launches."""
+    layout: Layout = lay_out(task.shapes(case), task.problem.writable, in_memory=False)
+    guest.call(layout.tree, None)
+
+
+def _nothing(shape: tuple[int, ...]) -> ErrorFigures:
+    """The figures of an output that could not be compared: everything is wrong."""
+    count = torch.Size(shape).numel()
+    infinity = float("inf")
+    return ErrorFigures(max_abs=infinity, max_rel=infinity, worst_ratio=infinity, mismatches=count, elements=count)
+
+
+def _damage(touched: list[int]) -> str:
+    return f"an input was written to (input tensor {touched[0]}), which the problem forbids" if touched else ""
+
+
+def _described(error: ErrorFigures) -> str:
+    return (
+        f"{error.mismatches} of {error.elements} elements are off; "
+        f"largest absolute error {error.max_abs:.3g}, {error.worst_ratio:.3g} times what is allowed"
+    )
