@@ -1,0 +1,1 @@
+"""The loop: choose a move, draft, judge, record, decide."""
