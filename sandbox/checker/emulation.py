@@ -11,13 +11,15 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 from problems.chips import Chip
+from problems.load import work
 from problems.spec import Case
 from sandbox.checker.cases import check, drawn, judge_cases
 from sandbox.checker.guest import FAULTS, Died, Guest, Late
-from sandbox.checker.kernels import NOTHING, read, records, unbuilt
+from sandbox.checker.kernels import NOTHING, UNREADABLE, read, records, unbuilt
 from sandbox.checker.outcome import Outcome, Progress, Request
 from sandbox.checker.task import Task
 from sandbox.checker.trial import call_shapes
+from sandbox.estimate import estimate
 from sandbox.evidence import Evidence
 from sandbox.runner import Mode
 from sandbox.verdict import BuildFailed, Passed, Role, Timing, Untimed, Verdict
@@ -109,6 +111,8 @@ def _timing(task: Task, chip: Chip, captured: Captured, index: int) -> Timing:
     case = task.problem.benchmarks[index]
     if index in captured.faults:
         return Untimed(case=case, reason=captured.faults[index])
-    from sandbox.estimate import estimate
-
-    return estimate(task.problem, case, chip, captured.evidence, index)
+    launches = [launch for launch in captured.evidence.launches if launch.call == index]
+    try:
+        return estimate(chip, case, work(task.problem, case), launches, captured.evidence.kernels)
+    except UNREADABLE as error:
+        return Untimed(case=case, reason=f"the recorded code cannot be read: {error!r}"[:500])

@@ -7,6 +7,8 @@ from sandbox.isa import IsaError, report
 from sandbox.verdict import KernelRecord
 
 NOTHING = Evidence((), ())
+UNREADABLE = (ArithmeticError, LookupError, ValueError, RecursionError)
+"""What reading assembly or TTIR that no compiler wrote can end in: evidence is a guest's text, and must not hurt."""
 
 
 def read(payload: bytes, flags: list[str]) -> Evidence:
@@ -41,5 +43,5 @@ def _record(kernel: RecordedKernel, launches: int) -> KernelRecord:
         return record
     try:
         return record.model_copy(update={"isa": report(kernel)})
-    except IsaError as error:
+    except (IsaError, *UNREADABLE) as error:
         return record.model_copy(update={"error": f"assembly unreadable: {error}"})
