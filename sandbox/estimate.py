@@ -126,7 +126,8 @@ def kernel_for(chip: Chip, launch: RecordedLaunch, kernels: Sequence[RecordedKer
 
 
 def _identity(kernel: RecordedKernel) -> tuple[object, ...]:
-    return (kernel.name, kernel.signature, kernel.constants, kernel.num_warps, kernel.num_stages)
+    options = {name: value for name, value in kernel.options.items() if name != "arch"}
+    return (kernel.name, kernel.signature, kernel.constants, kernel.num_warps, kernel.num_stages, options)
 
 
 def _work_of(

@@ -8,18 +8,20 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from dataclasses import dataclass
 from typing import Any
 
-MAX_PAYLOAD = 64 << 20
-MAX_KERNELS = 256
+MAX_PAYLOAD = 128 << 20
+MAX_KERNELS = 1024
 MAX_LAUNCHES = 65_536
 MAX_TEXT = 8 << 20
 """Characters of one kernel's TTIR or assembly; a fully unrolled kernel is about 1 MB."""
 MAX_NAME = 512
 MAX_ARGS = 256
 MAX_GRID = (1 << 31) - 1
-_TARGETS = ("gfx942", "gfx950")
+_TARGET = re.compile(r"(gfx|sm_?)[0-9a-f]{2,6}")
+_READ = ("num_warps", "num_stages", "shared", "warp_size")
 
 Scalar = int | float
 
@@ -30,7 +32,7 @@ class EvidenceError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class RecordedKernel:
-    """One specialisation of one kernel, compiled for one target; `error` where it did not build."""
+    """One specialisation of one kernel, compiled for one target; `error` where it did not build, or does not fit."""
 
     name: str
     target: str
@@ -42,6 +44,8 @@ class RecordedKernel:
     shared_bytes: int
     """LDS of one workgroup. The assembly says 0, because Triton asks for it at launch."""
     warp_size: int
+    options: dict[str, str]
+    """The rest of the compile options Triton reports, such as ``waves_per_eu``."""
     signature: dict[str, str]
     constants: dict[str, str]
     error: str | None
@@ -55,7 +59,7 @@ class RecordedLaunch:
     grid: tuple[int, int, int]
     args: dict[str, Scalar]
     call: int
-    """Index of the call to `custom_kernel` it was made in."""
+    """Number of the call to `custom_kernel` it was made in, from 0; -1 while the candidate was imported."""
     tuning: bool
     """Made by an autotuner trying a configuration, not by the candidate's own call."""
 
@@ -91,19 +95,23 @@ def _kernel(item: Any, where: str) -> RecordedKernel:
     fields = _object(item, where)
     metadata = _object(fields.get("metadata"), f"{where}.metadata")
     error = fields.get("error")
+    if error is not None:
+        # What did not build has no metadata.
+        metadata = {"num_warps": 1, "num_stages": 0, "shared": 0, "warp_size": 64, **metadata}
     target = _text(fields, "target", where, MAX_NAME)
-    if target not in _TARGETS:
-        raise EvidenceError(f"{where}.target is not one of {', '.join(_TARGETS)}")
+    if not _TARGET.fullmatch(target):
+        raise EvidenceError(f"{where}.target is not a compile target")
     return RecordedKernel(
         name=_text(fields, "name", where, MAX_NAME),
         target=target,
         hash=_text(fields, "hash", where, MAX_NAME),
         ttir=_text(fields, "ttir", where, MAX_TEXT),
         amdgcn=_text(fields, "amdgcn", where, MAX_TEXT),
-        num_warps=_whole(metadata, "num_warps", f"{where}.metadata", 1, 16),
+        num_warps=_whole(metadata, "num_warps", f"{where}.metadata", 1, 32),
         num_stages=_whole(metadata, "num_stages", f"{where}.metadata", 0, 64),
         shared_bytes=_whole(metadata, "shared", f"{where}.metadata", 0, 1 << 20),
         warp_size=_whole(metadata, "warp_size", f"{where}.metadata", 32, 64),
+        options=_strings({k: v for k, v in metadata.items() if k not in _READ}, f"{where}.metadata"),
         signature=_strings(fields.get("signature"), f"{where}.signature"),
         constants=_strings(fields.get("constants"), f"{where}.constants"),
         error=None if error is None else _text(fields, "error", where, MAX_TEXT),
@@ -127,7 +135,7 @@ def _launch(item: Any, where: str, kernels: int) -> RecordedLaunch:
             _whole(z, "grid", where, 0, 65_535 * 1024),
         ),
         args=_scalars(fields.get("args"), f"{where}.args"),
-        call=_whole(fields, "call", where, 0, MAX_LAUNCHES),
+        call=_whole(fields, "call", where, -1, MAX_LAUNCHES),
         tuning=tuning,
     )
 
@@ -179,9 +187,9 @@ def _strings(value: Any, where: str) -> dict[str, str]:
 def _scalars(value: Any, where: str) -> dict[str, Scalar]:
     found: dict[str, Scalar] = {}
     for key, item in _entries(value, where):
-        if isinstance(item, bool) or not isinstance(item, int | float):
+        if not isinstance(item, int | float):
             raise EvidenceError(f"{where}.{key} is not a number")
         if abs(item) >= 1 << 64 or not math.isfinite(item):
             raise EvidenceError(f"{where}.{key} is out of range")
-        found[key] = item
+        found[key] = int(item) if isinstance(item, bool) else item
     return found

@@ -15,6 +15,8 @@ from sandbox.verdict import IsaReport
 _INSTRUCTION = re.compile(r"^\s+((?:s|v|ds|buffer|global|flat|scratch|tbuffer)_[a-z0-9_]+)\s*([^;\n]*)")
 _LABEL = re.compile(r"^(\.L\w+):")
 _BRANCH = re.compile(r"s_c?branch")
+MAX_INSTRUCTIONS = 200_000
+MAX_LOOPS = 200
 
 
 class IsaError(Exception):
@@ -65,15 +67,19 @@ class Registers:
 
 
 def chip_for(target: str) -> Chip:
-    """The chip whose sizes stand for a compile target."""
-    return next(chip for chip in CHIPS.values() if chip.arch == target)
+    """The chip whose sizes stand for an AMD compile target; `IsaError` for any other."""
+    for chip in CHIPS.values():
+        if chip.arch == target and chip.vendor == "amd":
+            return chip
+    raise IsaError(f"no reader for the assembly of {target}")
 
 
 def report(kernel: RecordedKernel) -> IsaReport:
     """What the compiler made of `kernel`; `IsaError` where its assembly cannot be read."""
+    chip = chip_for(kernel.target)
     registers = read_registers(kernel.amdgcn)
     instructions, _ = read_instructions(kernel.amdgcn)
-    resident = occupancy(chip_for(kernel.target), registers.total, kernel.shared_bytes, kernel.num_warps)
+    resident = occupancy(chip, registers.total, kernel.shared_bytes, kernel.num_warps)
     by_pipe = Counter(pipe(instruction.mnemonic) for instruction in instructions)
     names = Counter(instruction.mnemonic for instruction in instructions)
     return IsaReport(
@@ -122,8 +128,8 @@ def read_instructions(asm: str) -> tuple[tuple[Instruction, ...], dict[str, int]
             labels[label[1]] = len(found)
         elif instruction := _INSTRUCTION.match(line):
             found.append(Instruction(instruction[1], instruction[2].strip()))
-    if not found:
-        raise IsaError("no instruction in the assembly")
+    if not 0 < len(found) <= MAX_INSTRUCTIONS:
+        raise IsaError(f"{len(found)} instructions in the assembly")
     return tuple(found), labels
 
 
@@ -152,6 +158,8 @@ def _loop_spans(instructions: tuple[Instruction, ...], labels: dict[str, int]) -
             head = labels.get(instruction.operands, index + 1)
             if head <= index:
                 ends[head] = max(ends.get(head, index), index)
+    if len(ends) > MAX_LOOPS:
+        raise IsaError(f"{len(ends)} loops in the assembly")
     return sorted(ends.items(), key=lambda span: (span[0], -span[1]))
 
 

@@ -69,8 +69,9 @@ def _distinct(site: Access) -> float:
     """Bytes of the different tiles among those asked for; a loop's later tiles follow its first."""
     if site.corner is None:
         return _asked(site)
-    _, index = np.unique(site.corner, return_index=True)
-    return float(site.distinct_bytes * site.times[index].sum())
+    running = site.times > 0
+    _, index = np.unique(site.corner[running], return_index=True)
+    return float(site.distinct_bytes * site.times[running][index].sum())
 
 
 def _batch_shares(
