@@ -16,6 +16,9 @@ from .memory import Buffer
 from .modes import GuestMode, Kernel
 from .tree import Encoder, decode
 
+_SOURCE_NAME = "submission.py"
+_GUEST = str(Path(__file__).parent)
+
 MAX_TREE_BYTES = 900 << 10
 """Longest description of a result; leaves room in a header of `wire.MAX_HEADER`."""
 
@@ -54,7 +57,7 @@ class Guest:
 
     def _load(self, source: str) -> dict[str, Any]:
         """Import the candidate as module `submission`, from a file: Triton and `inspect` read its source there."""
-        path = self._workplace / "submission.py"
+        path = self._workplace / _SOURCE_NAME
         path.write_text(source)
         try:
             with self._mode.running():
@@ -118,15 +121,18 @@ def _import(path: Path) -> Kernel:
 
 
 def _log(error: BaseException) -> str:
-    """The traceback, without the guest's own frames above the candidate's; its end where it is long."""
-    guest = str(Path(__file__).parent)
-    frames = error.__traceback__
-    while frames is not None and frames.tb_next is not None and _is_ours(frames, guest):
-        frames = frames.tb_next
-    text = "".join(traceback.format_exception(type(error), error, frames))
-    return text[-wire.MAX_LOG :]
+    """The traceback as the candidate's author needs it: the submission's own frames, and the innermost one."""
+    whole = traceback.TracebackException.from_exception(error)
+    link: traceback.TracebackException | None = whole
+    while link is not None:
+        link.stack = _own_frames(link.stack)
+        link = link.__cause__ or link.__context__
+    return "".join(whole.format())[-wire.MAX_LOG :]
 
 
-def _is_ours(frames: Any, guest: str) -> bool:
-    file = frames.tb_frame.f_code.co_filename
-    return file.startswith(guest) or "importlib" in file
+def _own_frames(stack: traceback.StackSummary) -> traceback.StackSummary:
+    own = [frame for frame in stack if frame.filename.endswith(_SOURCE_NAME)]
+    foreign = stack[-1:] if stack and stack[-1] not in own and not stack[-1].filename.startswith(_GUEST) else []
+    for frame in own:
+        frame.filename = _SOURCE_NAME
+    return traceback.StackSummary.from_list([*own, *foreign])

@@ -31,6 +31,7 @@ class GuestClient:
         self._process = subprocess.Popen(
             command, pass_fds=[theirs.fileno()], env=environment, cwd=log.parent, stdout=self._log, stderr=self._log
         )
+        self.pid = self._process.pid
         theirs.close()
         self.sock = ours
         self._deadline_s = time.monotonic() + 120
