@@ -38,6 +38,13 @@ MIN_COVERED = 0.5
 """Below this share of the case's least traffic, the launches seen cannot be all that the candidate does."""
 
 
+MAX_LAUNCHES = 512
+"""Different launches of one call; each costs the reader milliseconds."""
+MAX_PROGRAMS = 1 << 40
+UNREADABLE = (ArithmeticError, LookupError, ValueError, TypeError, RecursionError)
+"""What reading text that no compiler wrote can end in. The evidence is a guest's: it may say anything."""
+
+
 class NoEstimate(Exception):
     """No honest estimate can be made; the message is the reason an `Untimed` carries."""
 
@@ -58,10 +65,12 @@ def estimate(
 ) -> Estimated | Untimed:
     """Time of one call on `chip`: the sum over its launches, never below the roofline of `work`."""
     try:
-        times = [_launch_time(chip, work, launch, kernels) for launch in launches if not launch.tuning]
+        times = _launch_times(chip, work, launches, kernels)
         _check_covered(work, times)
     except (NoEstimate, IsaError) as error:
         return Untimed(case=case, reason=str(error))
+    except UNREADABLE as error:
+        return Untimed(case=case, reason=f"its recorded code could not be read: {type(error).__name__}: {error}")
     parts: dict[str, float] = {}
     for time in times:
         for name, value in time.parts_us.items():
@@ -71,6 +80,33 @@ def estimate(
     total = max(floor, sum(time.us for time in times))
     rounded = {name: round(value, 3) for name, value in parts.items()} | {"roofline": round(floor, 3)}
     return Estimated(case=case, chip=chip.name, us=total, bound=slowest.bound, parts_us=rounded)
+
+
+def _launch_times(
+    chip: Chip, work: Work, launches: Sequence[RecordedLaunch], kernels: Sequence[RecordedKernel]
+) -> list[LaunchTime]:
+    """The time of each launch, equal ones worked out once. An autotuned one takes its best configuration's time."""
+    found: dict[tuple[object, ...], LaunchTime] = {}
+
+    def time(launch: RecordedLaunch) -> LaunchTime:
+        key = (launch.kernel, launch.grid, tuple(launch.args.items()))
+        if key not in found:
+            if len(found) >= MAX_LAUNCHES:
+                raise NoEstimate(f"over {MAX_LAUNCHES} different launches in one call")
+            found[key] = _launch_time(chip, work, launch, kernels)
+        return found[key]
+
+    tried = [launch for launch in launches if launch.tuning]
+    return [
+        min([time(launch), *(time(other) for other in tried if _tunes(other, launch, kernels))], key=lambda t: t.us)
+        for launch in launches
+        if not launch.tuning
+    ]
+
+
+def _tunes(other: RecordedLaunch, launch: RecordedLaunch, kernels: Sequence[RecordedKernel]) -> bool:
+    same_kernel = kernels[other.kernel].name == kernels[launch.kernel].name
+    return same_kernel and other.args == launch.args and kernels[other.kernel].error is None
 
 
 def _check_covered(work: Work, times: Sequence[LaunchTime]) -> None:
@@ -93,6 +129,8 @@ def _launch_time(chip: Chip, work: Work, launch: RecordedLaunch, kernels: Sequen
     if held.workgroups_per_cu == 0:
         raise NoEstimate(f"a workgroup of {kernel.name} does not fit on a compute unit ({held.limit})")
     programs = math.prod(launch.grid)
+    if programs > MAX_PROGRAMS:
+        raise NoEstimate(f"{programs} workgroups in one launch")
     if programs == 0:
         return LaunchTime(chip.launch_floor_us, "launch", {"launch": chip.launch_floor_us}, 0.0)
     share, moved = _work_of(chip, work, kernel, launch, held.workgroups_per_cu)

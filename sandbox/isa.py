@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from dataclasses import dataclass
+from functools import lru_cache
 
 from problems.chips import CHIPS, Chip
 from sandbox.evidence import RecordedKernel
@@ -119,6 +120,7 @@ def read_registers(asm: str) -> Registers:
     )
 
 
+@lru_cache(maxsize=32)
 def read_instructions(asm: str) -> tuple[tuple[Instruction, ...], dict[str, int]]:
     """The stream, and for each label the index of the instruction after it; `IsaError` where there is none."""
     found: list[Instruction] = []
@@ -134,13 +136,19 @@ def read_instructions(asm: str) -> tuple[tuple[Instruction, ...], dict[str, int]
 
 
 def stream(kernel: RecordedKernel) -> Stream:
-    """The loops of `kernel` and what each pass over them costs one wave."""
-    instructions, labels = read_instructions(kernel.amdgcn)
+    """The loops of `kernel` and what each pass over them costs one wave; `IsaError` where it cannot be read."""
+    chip_for(kernel.target)
+    return _stream(kernel.amdgcn, kernel.target)
+
+
+@lru_cache(maxsize=32)
+def _stream(asm: str, target: str) -> Stream:
+    instructions, labels = read_instructions(asm)
     spans = _loop_spans(instructions, labels)
     straight = Cost()
     own = [Cost()] * len(spans)
     for index, instruction in enumerate(instructions):
-        item = cost(instruction.mnemonic, modifiers_of(instruction.mnemonic, instruction.operands), kernel.target)
+        item = cost(instruction.mnemonic, modifiers_of(instruction.mnemonic, instruction.operands), target)
         inner = _innermost(spans, index)
         if inner is None:
             straight += item

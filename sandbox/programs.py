@@ -19,7 +19,8 @@ from sandbox.ttir import Function, Op, TtirError, element_bytes, parse, tile, ti
 Floats = NDArray[np.float64]
 SAMPLES = 8
 """Iterations looked at of a loop that holds loops or conditions; more are taken to lie between these."""
-MAX_STEPS = 200_000
+MAX_WORK = 500_000_000
+"""Operations times programs: about a second."""
 
 
 class Unresolved(TtirError):
@@ -97,7 +98,7 @@ def _run(ops: tuple[Op, ...] | list[Op], weight: Floats, state: _State) -> list[
     yielded: list[Value] = []
     for op in ops:
         state.steps += 1
-        if state.steps > MAX_STEPS:
+        if state.steps * len(weight) > MAX_WORK:
             raise Unresolved("too many steps to count its work")
         match op.name:
             case "scf.for":

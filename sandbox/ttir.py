@@ -9,6 +9,7 @@ from math import prod
 
 MAX_OPS = 50_000
 MAX_DEPTH = 32
+MAX_LINE = 32_768
 _LOC_TABLE = re.compile(r"^#loc")
 _LOC = re.compile(r'\s*loc\((?:[^()"]|"[^"]*"|\((?:[^()"]|"[^"]*")*\))*\)')
 _RESULTS = re.compile(r"^(%[\w$.]+(?::\d+)?(?:, *%[\w$.]+(?::\d+)?)*) = (.*)$")
@@ -109,6 +110,8 @@ def element_bytes(element: str) -> int:
 
 
 def _lines(ttir: str) -> list[str]:
+    if any(len(line) > MAX_LINE for line in ttir.splitlines()):
+        raise TtirError(f"a line of over {MAX_LINE} characters")
     lines = (line.strip() for line in ttir.splitlines() if not _LOC_TABLE.match(line))
     return [_without_locations(line) for line in lines if line and not line.startswith(("//", "module"))]
 
