@@ -1,0 +1,1 @@
+"""The commands and their settings, nothing else."""

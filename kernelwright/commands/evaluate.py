@@ -1,0 +1,80 @@
+"""``kernelwright eval``: agents over problems."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from kernelwright.commands.check import ModeName
+from kernelwright.console import note, say
+from kernelwright.options import (
+    AttemptCount,
+    BaseUrl,
+    ChipName,
+    DeadlineS,
+    KeyVariable,
+    ModelName,
+    RunnerName,
+    SeedNumber,
+)
+from kernelwright.status import Status, UsageError
+
+
+def evaluate(
+    agents: Annotated[str, typer.Option(help="search, refine and dir:PATH (a directory of submissions), with commas.")],
+    problems: Annotated[str, typer.Option(help="The problems, with commas between them.")],
+    out: Annotated[Path, typer.Option(help="Where eval.html, eval.json and the runs go.")] = Path("evaluation"),
+    samples: Annotated[int, typer.Option(min=1, help="Runs of each strategy on each problem.")] = 1,
+    attempts: AttemptCount = 24,
+    seed: SeedNumber = 0,
+    runner: RunnerName = "auto",
+    chip: ChipName = None,
+    mode: Annotated[ModeName, typer.Option(help="How much the judge does for each candidate.")] = "benchmark",
+    deadline_s: DeadlineS = 120.0,
+    base_url: BaseUrl = None,
+    model: ModelName = None,
+    api_key_env: KeyVariable = "OPENAI_API_KEY",
+    script: Annotated[Path | None, typer.Option(help="Recorded replies instead of an endpoint.")] = None,
+) -> None:
+    """Play agents over problems: correct@k, speedups, fraction of the bound, distance to published times.
+
+    Exit status: 0 every agent was right at least once on every problem, 1 not, 2 usage, 3 machine fault.
+    """
+    import os
+
+    from evals import page
+    from evals.play import EvalSettings, play
+    from kernelwright.runners import open_runner, place_of
+    from sandbox.runner import Mode
+
+    place = place_of(runner)
+    model_settings: dict[str, str | None] = {
+        "runner": place,
+        "model": model,
+        "api_key_env": api_key_env,
+        "script": str(script) if script else None,
+    }
+    settings = EvalSettings(
+        agents=_listed("--agents", agents),
+        problems=_listed("--problems", problems),
+        samples=samples, attempts=attempts, seed=seed, mode=Mode(mode), deadline_s=deadline_s,
+        run=model_settings | ({"base_url": base_url} if base_url else {}),
+    )  # fmt: skip
+    evaluation = play(settings, out, lambda problem: open_runner(place, problem, chip), dict(os.environ), note)
+    html, file = page.write(evaluation, out)
+    for score in evaluation.scores:
+        time = f", best {score.best_us:.4g} us {score.time_kind} {score.chip}" if score.best_us is not None else ""
+        say(f"{score.problem}  {score.agent}  {score.correct}/{score.n} right, {score.ready} ready{time}")
+    note(f"wrote {html} and {file}")
+    right = all(score.correct for score in evaluation.scores)
+    raise typer.Exit(Status.ACCEPTED if right else Status.NOT_ACCEPTED)
+
+
+def _listed(option: str, text: str) -> tuple[str, ...]:
+    """The parts between commas, each once; `UsageError` for none."""
+    parts = tuple(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))
+    if not parts:
+        raise UsageError(f"{option} names nothing; give at least one")
+    return parts
