@@ -90,11 +90,23 @@ class _Told:
     trials: list[int]
 
 
+class _Choices(CategoricalDistribution):  # type: ignore[misc]
+    """The values of one knob, never copied: the sampler compares every trial's with every other's on each question."""
+
+    def __deepcopy__(self, memo: dict[int, object]) -> _Choices:
+        return self
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or bool(super().__eq__(other))
+
+    __hash__ = CategoricalDistribution.__hash__
+
+
 class _Study:
     """An Optuna study of one seed kernel within one epoch of its trials."""
 
     def __init__(self, seed: SeedKernel, kind: str, epoch: int) -> None:
-        self._space = {name: CategoricalDistribution(knob.values) for name, knob in seed.knobs.items()}
+        self._space = {name: _Choices(knob.values) for name, knob in seed.knobs.items()}
         self._kind = kind
         self._told = _Told(epoch, [])
         self._study = optuna.create_study(direction="minimize")

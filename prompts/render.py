@@ -64,15 +64,14 @@ def _bounds(problem: Problem, chip: Chip) -> list[tuple[Case, float]]:
 def _parts(problem: Problem, chip: Chip) -> str:
     """The cards that matter here, each with its sources."""
     names = [chip.arch] + ["triton_amd"] * (chip.vendor == "amd") + ["fp8"] * ("fp8" in problem.flops)
-    files = [ROOT / "parts" / f"{name}.md" for name in names]
-    texts = [file.read_text(encoding="utf-8") for file in files if file.is_file()]
-    return "\n".join(_environment().from_string(text).render(chip=chip) for text in texts)
+    files = [f"parts/{name}.md" for name in names if (ROOT / "parts" / f"{name}.md").is_file()]
+    return "\n".join(_environment().get_template(file).render(chip=chip) for file in files)
 
 
 @lru_cache(maxsize=1)
 def _environment() -> jinja2.Environment:
     environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(ROOT / "templates"), undefined=jinja2.StrictUndefined,
+        loader=jinja2.FileSystemLoader((ROOT, ROOT / "templates")), undefined=jinja2.StrictUndefined,
         trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True, autoescape=False,
     )  # fmt: skip
     environment.filters.update(
