@@ -1,0 +1,188 @@
+"""The time of one kernel launch on an AMD chip, from its code, its occupancy and its traffic.
+
+What it counts, what it leaves out and where its figures come from: docs/decisions/estimate-model.md.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from problems.chips import Chip
+from problems.spec import Work
+from sandbox.evidence import RecordedKernel, RecordedLaunch
+from sandbox.isa import read_instructions, read_registers, stream
+from sandbox.occupancy import occupancy
+from sandbox.pipes import mfma_tile
+from sandbox.programs import trace
+from sandbox.queues import residence
+from sandbox.traffic import Traffic, sample, traffic
+from sandbox.ttir import TtirError
+from sandbox.waves import ProgramWork, WaveWork, program_work, wave_work
+
+# Share of a memory level's peak that kernels reach: about 81 % of 5.3 TB/s on MI300X, and the same is taken for caches
+# (Ambati et al., "AMD MI300X GPU performance analysis", 2025).
+MEMORY_SHARE = 0.81
+# Cycles at the highest clock, rounded; see the decision page for what they rest on.
+HBM_LATENCY = 1500
+L2_LATENCY = 500
+LDS_LATENCY = 128
+ISSUE_CYCLES = 4
+"""A wave issues at most one instruction in this many cycles."""
+BARRIER_CYCLES = 40
+WAVE_START_CYCLES = 600
+"""Dispatch, register set-up and the first scalar loads of a wave's arguments."""
+MAX_PROGRAMS = 1 << 40
+
+
+class NoEstimate(Exception):
+    """No honest estimate can be made; the message is the reason an `Untimed` carries."""
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchTime:
+    """One launch: its time, the term that sets it, and every term, in microseconds."""
+
+    us: float
+    bound: str
+    parts_us: dict[str, float]
+    asked_bytes: float
+    """What its programs ask of memory, to see whether the launches cover the case's work."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pipes:
+    """What one wave asks of its SIMD's pipes and of those its compute unit shares, and waits besides. Seconds."""
+
+    simd: dict[str, float]
+    shared: dict[str, float]
+    delay: float
+    waves: int
+    """Of one workgroup."""
+
+
+def launch_time(chip: Chip, work: Work, kernel: RecordedKernel, launch: RecordedLaunch) -> LaunchTime:
+    """Time of one launch of `kernel`; `work` stands in where its Triton code cannot be followed.
+
+    Raises `NoEstimate` where it cannot run, `IsaError` where its assembly cannot be read.
+    """
+    registers = read_registers(kernel.amdgcn)
+    held = occupancy(chip, registers.total, kernel.shared_bytes, kernel.num_warps)
+    programs = math.prod(launch.grid)
+    if held.workgroups_per_cu == 0:
+        raise NoEstimate(f"a workgroup of {kernel.name} does not fit on a compute unit ({held.limit})")
+    if programs > MAX_PROGRAMS:
+        raise NoEstimate(f"{programs} workgroups in one launch")
+    if programs == 0:
+        return LaunchTime(chip.launch_floor_us, "launch", {"launch": chip.launch_floor_us}, 0.0)
+    share, moved = work_of(chip, work, kernel, launch, held.workgroups_per_cu)
+    pipes = pipes_of(chip, kernel, share, wave_work(stream(kernel), share, kernel), moved)
+    memory = _memory_us(chip, moved)
+    compute, total = _rounds_us(chip, pipes, max(memory.values()), programs, held.workgroups_per_cu)
+    busy = _busy_us(chip, pipes, programs)
+    parts = {"launch": chip.launch_floor_us, **busy, "latency": max(0.0, compute - max(busy.values())), **memory}
+    return LaunchTime(
+        us=chip.launch_floor_us + total,
+        bound=_bound(parts, compute, memory),
+        parts_us=parts,
+        asked_bytes=(share.load_bytes + share.store_bytes) * programs,
+    )
+
+
+def work_of(
+    chip: Chip, work: Work, kernel: RecordedKernel, launch: RecordedLaunch, per_cu: int
+) -> tuple[ProgramWork, Traffic]:
+    """A program's share and the launch's traffic, from its Triton code; else the case's work divided over the grid."""
+    programs = math.prod(launch.grid)
+    tile = max((mfma_tile(item.mnemonic) for item in read_instructions(kernel.amdgcn)[0]), default=(0, 0))
+    try:
+        found = trace(kernel.ttir, launch.args, launch.grid, sample(programs))
+        return program_work(found, kernel, tile), traffic(chip, kernel, launch, found, per_cu)
+    except TtirError:
+        flops = sum(work.flops.values()) if tile != (0, 0) else 0.0
+        dtype = max(work.flops, key=lambda name: work.flops[name], default=None)
+        share = ProgramWork(flops / programs, dtype, work.bytes / programs, 0.0, (), kernel.num_warps)
+        return share, Traffic(work.bytes, work.bytes, work.bytes)
+
+
+def pipes_of(chip: Chip, kernel: RecordedKernel, share: ProgramWork, wave: WaveWork, moved: Traffic) -> Pipes:
+    """One wave's demands. MFMAs run at the clock that power allows in dense products, the rest at the highest."""
+    total, clock = wave.total, chip.clock_hz
+    matrix_clock = chip.matrix_clock_hz.get(share.dtype, clock) if share.dtype else clock
+    others = total.instructions - total.mfma - total.valu
+    return Pipes(
+        simd={"mfma": total.mfma_cycles / matrix_clock, "valu": total.valu_cycles / clock},
+        shared={"lds": total.lds_cycles / clock, "vmem": total.vmem_cycles / clock},
+        delay=(others * ISSUE_CYCLES + _waiting_cycles(kernel, wave, moved)) / clock,
+        waves=kernel.num_warps,
+    )
+
+
+def _waiting_cycles(kernel: RecordedKernel, wave: WaveWork, moved: Traffic) -> float:
+    """Cycles a wave alone would stand still: memory not hidden by pipelining, LDS, barriers, its start."""
+    latency = moved.l2_hit_rate * L2_LATENCY + (1 - moved.l2_hit_rate) * HBM_LATENCY
+    cycles = float(WAVE_START_CYCLES + (HBM_LATENCY if wave.straight.loads else 0))
+    cycles += LDS_LATENCY * min(wave.straight.lds, wave.straight.waits)
+    cycles += BARRIER_CYCLES * wave.total.barriers
+    for loop in wave.loops:
+        body = loop.body
+        busy = body.mfma_cycles + body.valu_cycles + ISSUE_CYCLES * (body.instructions - body.mfma - body.valu)
+        hidden = busy * max(0, kernel.num_stages - 1) if loop.pipelined else 0.0
+        cycles += loop.runs * max(0.0, latency - hidden) * (1 if body.loads else 0)
+        cycles += loop.runs * LDS_LATENCY * (1 if body.lds else 0)
+        # A spilled register comes back through L1; the reloads of one pass are waited for together.
+        cycles += loop.runs * L2_LATENCY * (1 if body.scratch_bytes else 0)
+    return cycles
+
+
+def _rounds_us(chip: Chip, pipes: Pipes, memory_us: float, programs: int, per_cu: int) -> tuple[float, float]:
+    """Full rounds of resident workgroups on one XCD, and a last one of what is left: computing alone, and in all.
+
+    Each round takes as long as the slower of its workgroups and its bytes; the first bytes come a latency late.
+    """
+    cus = chip.compute_units // chip.xcds
+    on_xcd = -(-programs // chip.xcds)
+    full, left = divmod(on_xcd, cus * per_cu)
+    rounds = [(full, per_cu, cus * per_cu / on_xcd)] if full else []
+    rounds += [(1, -(-left // cus), left / on_xcd)] if left else []
+    compute = total = 0.0
+    for count, workgroups, share in rounds:
+        alone = _round_s(chip, pipes, workgroups) * 1e6
+        compute += count * alone
+        total += count * max(alone, memory_us * share)
+    fill = (WAVE_START_CYCLES + HBM_LATENCY) / chip.clock_hz * 1e6
+    return compute, max(total, memory_us + fill)
+
+
+def _round_s(chip: Chip, pipes: Pipes, workgroups: int) -> float:
+    """Time until `workgroups` that start together on one compute unit have ended."""
+    waves = workgroups * pipes.waves
+    simds = min(chip.simds_per_cu, waves)
+    demands = pipes.simd | {name: demand * simds for name, demand in pipes.shared.items()}
+    return residence(demands, pipes.delay, -(-waves // chip.simds_per_cu))
+
+
+def _busy_us(chip: Chip, pipes: Pipes, programs: int) -> dict[str, float]:
+    """Time each pipe is busy if the work is spread over the whole chip, whole workgroups at a time."""
+    per_cu = -(-programs // chip.compute_units)
+    simd_waves = max(1.0, per_cu * pipes.waves / chip.simds_per_cu)
+    busy = {name: demand * simd_waves * 1e6 for name, demand in pipes.simd.items()}
+    return busy | {name: demand * per_cu * pipes.waves * 1e6 for name, demand in pipes.shared.items()}
+
+
+def _memory_us(chip: Chip, moved: Traffic) -> dict[str, float]:
+    return {
+        "l2": moved.l2_bytes / (chip.l2_bytes_per_s * MEMORY_SHARE) * 1e6,
+        "mall": moved.fabric_bytes / (chip.mall_bytes_per_s * MEMORY_SHARE) * 1e6,
+        "hbm": moved.hbm_bytes / (chip.hbm_bytes_per_s * MEMORY_SHARE) * 1e6,
+    }
+
+
+def _bound(parts: dict[str, float], compute: float, memory: dict[str, float]) -> str:
+    """The largest term; `latency` only where waiting outweighs every pipe."""
+    slowest = max(memory, key=lambda name: memory[name])
+    if parts["launch"] > max(compute, memory[slowest]):
+        return "launch"
+    if memory[slowest] >= compute:
+        return slowest
+    return max(("mfma", "valu", "lds", "vmem", "latency"), key=lambda name: parts[name])
