@@ -1,7 +1,7 @@
 """Problems by name: reads the folders, resolves upstream names, reports a broken folder by file, field and cure.
 
-A problem's folder holds ``problem.toml`` (data), ``cases.py`` (hidden cases, pure Python), ``reference.py`` (torch, loaded
-by the checker alone) and ``README.md``. Nothing here imports torch.
+A problem's folder holds ``problem.toml`` (data), ``cases.py`` (hidden cases, pure Python), ``reference.py`` (torch,
+loaded by the checker alone) and ``README.md``. Nothing here imports torch.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from task import input_t, output_t
 
 BLOCK_M = 128  # knob
 BLOCK_N = 128  # knob
-BLOCK_K = 64  # knob
+BLOCK_K = 128  # knob
 NUM_WARPS = 8  # knob
 NUM_STAGES = 2  # knob
 GROUP_M = 4  # knob
@@ -146,7 +146,7 @@ def fp8_mm_upcast(
     store_tile(out + tl.program_id(1) * M * N, total, rows, columns, M, N, EVEN)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["tiles_a"])
 def lay_along_k(a, b, a_out, b_out, M, N, K, tiles_a, ROWS: tl.constexpr, DEPTH: tl.constexpr):
     # MFMA wants 8 neighbours in k in a register pair. gfx942 reads LDS byte by byte to turn a tile, for every tile of c
     # again; turning both operands beforehand costs each byte one more trip and lets the product read 8 at a time.
