@@ -160,6 +160,8 @@ def _bind_members(scope: Any) -> None:
             return member(self, *args, **kwargs)
 
         scope.set_attr(tl.tensor, name, bound)
+    # Triton 3.6 calls int() on one-element arrays here, which NumPy 2.4 refuses.
+    scope.set_attr(tl.tensor, "__index__", lambda self: int(self.handle.data.squeeze()))
 
 
 def _form(function: Any) -> Any:

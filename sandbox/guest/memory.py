@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import mmap
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +21,28 @@ class Buffer:
     memory: torch.Tensor
     shared: torch.Tensor
 
+    def part(self, offset: int, size: int) -> torch.Tensor:
+        """`size` bytes from `offset`, as a flat uint8 tensor with a storage of its own.
+
+        Triton specialises on the size of a tensor's storage, so a tensor must not show the whole buffer as its own.
+        Raises `ValueError` where they do not lie in the buffer.
+        """
+        whole = self.memory.numel()
+        if offset < 0 or size < 0 or offset + size > whole:
+            raise ValueError(f"{size} bytes at {offset} are out of bounds of a buffer of {whole} bytes")
+        if size == 0:
+            return torch.empty(0, dtype=torch.uint8, device=self.memory.device)
+        if self.memory.is_cuda:
+            piece = _DeviceArray(self.memory.data_ptr() + offset, size, self.memory)
+            return torch.as_tensor(piece, device=self.memory.device)
+        return torch.frombuffer(memoryview(self.memory.numpy())[offset : offset + size], dtype=torch.uint8)
+
+    def holds(self, tensor: torch.Tensor) -> int | None:
+        """Byte offset of a tensor that lies in this buffer, from its first element to its last; None elsewhere."""
+        offset = tensor.data_ptr() - self.memory.data_ptr()
+        extent = span_bytes(tensor.shape, tensor.stride(), tensor.element_size())
+        return offset if extent and offset >= 0 and offset + extent <= self.memory.numel() else None
+
     def fetch(self) -> None:
         """Bring the checker's bytes to the candidate."""
         if self.memory is not self.shared:
@@ -29,6 +52,13 @@ class Buffer:
         """Bring the candidate's bytes to the checker."""
         if self.memory is not self.shared:
             self.shared.copy_(self.memory)
+
+
+def span_bytes(shape: Sequence[int], stride: Sequence[int], itemsize: int) -> int:
+    """Bytes from a tensor's first element to the end of its last, strides not negative."""
+    if 0 in shape:
+        return 0
+    return (1 + sum((size - 1) * step for size, step in zip(shape, stride, strict=True))) * itemsize
 
 
 def map_host(descriptor: int, size: int, stage_on: str | None = None) -> Buffer:
@@ -41,9 +71,10 @@ def map_host(descriptor: int, size: int, stage_on: str | None = None) -> Buffer:
 
 
 class _DeviceArray:
-    """What `torch.as_tensor` needs to see device memory as bytes."""
+    """What `torch.as_tensor` needs to see device memory as bytes; keeps alive what it is part of."""
 
-    def __init__(self, address: int, size: int) -> None:
+    def __init__(self, address: int, size: int, owner: torch.Tensor | None = None) -> None:
+        self._owner = owner
         self.__cuda_array_interface__ = {
             "shape": (size,),
             "typestr": "|u1",

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from .memory import Buffer
+from .memory import Buffer, span_bytes
 
 ALIGNMENT_BYTES = 256
 _CARRIERS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64, 16: torch.complex128}
@@ -37,9 +37,8 @@ def _view(tree: Mapping[str, Any], buffers: Mapping[int, Buffer]) -> torch.Tenso
     shape, stride = tuple(tree["shape"]), tuple(tree["stride"])
     if tree["buffer"] is None:
         return torch.empty_strided(shape, stride, dtype=dtype, device="meta")
-    memory = buffers[tree["buffer"]].memory[tree["offset"] :]
-    whole = memory[: memory.numel() - memory.numel() % dtype.itemsize].view(dtype)
-    return torch.as_strided(whole, shape, stride, whole.storage_offset())
+    size = span_bytes(shape, stride, dtype.itemsize)
+    return torch.as_strided(buffers[tree["buffer"]].part(tree["offset"], size).view(dtype), shape, stride)
 
 
 class Encoder:
@@ -77,11 +76,10 @@ class Encoder:
 
     def _place_of(self, tensor: torch.Tensor) -> tuple[int, int] | None:
         """Buffer and byte offset of a tensor that lies in a shared buffer."""
-        start = tensor.untyped_storage().data_ptr()
-        for number, buffer in self._buffers.items():
-            if start and start == buffer.memory.data_ptr() and not (tensor.is_conj() or tensor.is_neg()):
-                return number, tensor.storage_offset() * tensor.element_size()
-        return None
+        if tensor.is_conj() or tensor.is_neg():
+            return None
+        places = ((number, buffer.holds(tensor)) for number, buffer in self._buffers.items())
+        return next(((number, offset) for number, offset in places if offset is not None), None)
 
     def _copy(self, tensor: torch.Tensor) -> int | None:
         """Copy to the next aligned place in the result buffer; its offset, or None where that cannot be done."""

@@ -71,8 +71,18 @@ def test_a_tensor_without_memory_is_made_on_meta() -> None:
 
 def test_a_view_past_its_buffer_is_refused() -> None:
     tree = {"t": "tensor", "dtype": "int32", "shape": [17], "stride": [1], "buffer": 0, "offset": 0}
-    with pytest.raises(RuntimeError, match="out of bounds"):
+    with pytest.raises(ValueError, match="out of bounds"):
         decode(tree, {0: host_buffer(64)})
+
+
+def test_each_tensor_has_a_storage_of_its_own() -> None:
+    buffers = {0: host_buffer(4096)}
+    tree = {"t": "tensor", "dtype": "float16", "shape": [4, 4], "stride": [1, 4], "buffer": 0, "offset": 512}
+    value = decode(tree, buffers)
+    assert value.untyped_storage().size() == 32 and value.storage_offset() == 0
+    value.fill_(1)
+    assert buffers[0].memory.count_nonzero() == 16
+    assert Encoder(buffers, None, "cpu").encode(value[:, 1:])["offset"] == 520
 
 
 def test_the_record_drops_text_that_does_not_fit(monkeypatch: pytest.MonkeyPatch) -> None:
