@@ -59,6 +59,8 @@ class Pipes:
     delay: float
     waves: int
     """Of one workgroup."""
+    imbalance: float
+    """The busiest workgroup's time over the mean one's."""
 
 
 def launch_time(chip: Chip, work: Work, kernel: RecordedKernel, launch: RecordedLaunch) -> LaunchTime:
@@ -115,6 +117,7 @@ def pipes_of(chip: Chip, kernel: RecordedKernel, share: ProgramWork, wave: WaveW
         shared={"lds": total.lds_cycles / clock, "vmem": total.vmem_cycles / clock},
         delay=(others * ISSUE_CYCLES + _waiting_cycles(kernel, wave, moved)) / clock,
         waves=kernel.num_warps,
+        imbalance=share.imbalance,
     )
 
 
@@ -145,9 +148,11 @@ def _rounds_us(chip: Chip, pipes: Pipes, memory_us: float, programs: int, per_cu
     full, left = divmod(on_xcd, cus * per_cu)
     rounds = [(full, per_cu, cus * per_cu / on_xcd)] if full else []
     rounds += [(1, -(-left // cus), left / on_xcd)] if left else []
+    # One round ends with its busiest workgroup; over many, whoever is free takes the next.
+    uneven = 1 + (pipes.imbalance - 1) / sum(count for count, _, _ in rounds)
     compute = total = 0.0
     for count, workgroups, share in rounds:
-        alone = _round_s(chip, pipes, workgroups) * 1e6
+        alone = _round_s(chip, pipes, workgroups) * uneven * 1e6
         compute += count * alone
         total += count * max(alone, memory_us * share)
     fill = (WAVE_START_CYCLES + HBM_LATENCY) / chip.clock_hz * 1e6

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+import numpy as np
+
 from problems.spec import DType
 from sandbox.evidence import RecordedKernel
 from sandbox.isa import Loop, Stream
@@ -27,6 +29,8 @@ class ProgramWork:
     """Of each loop of its Triton code that holds work."""
     distinct_waves: int
     """Waves that can have MFMA tiles of their own; further waves repeat the same ones."""
+    imbalance: float = 1.0
+    """Work of the busiest program over that of the mean one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +64,7 @@ def program_work(found: Trace, kernel: RecordedKernel, mfma_tile: tuple[int, int
         store_bytes=_bytes(found, "store") + _bytes(found, "atomic"),
         iterations=tuple(float(runs.mean()) for runs in found.iterations),
         distinct_waves=max(1, min([kernel.num_warps, *tiles])),
+        imbalance=_imbalance(found),
     )
 
 
@@ -72,14 +77,20 @@ def wave_work(code: Stream, work: ProgramWork, kernel: RecordedKernel) -> WaveWo
     flops = work.flops / work.distinct_waves
     loads = work.load_bytes / kernel.num_warps
     runs = [0.0] * len(code.loops)
-    with_mfma = [i for i, loop in enumerate(code.loops) if loop.own.mfma_flops]
-    with_loads = [i for i, loop in enumerate(code.loops) if loop.own.loads and i not in with_mfma]
-    _share(runs, with_mfma, code, max(0.0, flops - code.straight.mfma_flops), "mfma_flops")
-    done = code.straight.load_bytes + sum(code.loops[i].own.load_bytes * runs[i] for i in with_mfma)
-    _share(runs, with_loads, code, max(0.0, loads - done), "load_bytes")
     plain = list(work.iterations) if len(work.iterations) == len(code.loops) else []
+    with_mfma = [i for i, loop in enumerate(code.loops) if loop.own.mfma_flops]
+    if plain:
+        # A loop round another's MFMAs holds peeled ones: it runs as written, the inner one does the rest.
+        for i in [i for i in with_mfma if any(code.loops[j].parent == i for j in with_mfma)]:
+            runs[i] = plain[i]
+            flops -= runs[i] * code.loops[i].own.mfma_flops
+            with_mfma.remove(i)
+    with_loads = [i for i, loop in enumerate(code.loops) if loop.own.load_bytes and not loop.own.mfma_flops]
+    _share(runs, with_mfma, code, max(0.0, flops - code.straight.mfma_flops), "mfma_flops")
+    done = code.straight.load_bytes + sum(loop.own.load_bytes * runs[i] for i, loop in enumerate(code.loops))
+    _share(runs, with_loads, code, max(0.0, loads - done), "load_bytes")
     for i, loop in enumerate(code.loops):
-        if i not in with_mfma and i not in with_loads:
+        if not loop.own.mfma_flops and i not in with_loads:
             runs[i] = plain[i] if plain else _outer_runs(runs, code.loops, loop)
     loops = tuple(
         LoopRuns(loop.own, count, kernel.num_stages >= 2 and loop.own.mfma > 0)
@@ -103,6 +114,14 @@ def _share(
 def _outer_runs(runs: list[float], loops: tuple[Loop, ...], loop: Loop) -> float:
     """A loop nothing is known of runs as often as what is inside it starts: at least once."""
     return max(1.0, runs[loop.parent]) if loop.parent is not None else 1.0
+
+
+def _imbalance(found: Trace) -> float:
+    """By operations, or by bytes where there are no dots."""
+    parts = [dot.flops * dot.times for dot in found.dots]
+    parts = parts or [site.tile_bytes * site.times for site in found.accesses]
+    each = np.sum(parts, axis=0) if parts else np.zeros(1)
+    return float(each.max() / each.mean()) if each.sum() else 1.0
 
 
 def _bytes(found: Trace, kind: str) -> float:
