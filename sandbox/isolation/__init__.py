@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
@@ -14,6 +15,7 @@ from sandbox.isolation.program import Limits, Program
 __all__ = ["KINDS", "Limits", "Program", "Sandbox", "choose", "works"]
 
 _TRIAL_S = 20.0
+_TRIAL = (sys.executable, "-I", "-S", "-c", "import os; os.write(3, b'right')")
 
 
 class Sandbox(Protocol):
@@ -33,7 +35,7 @@ KINDS: dict[str, Sandbox] = {"bubblewrap": Bubblewrap(), "namespaces": Namespace
 def works(name: str, gpu: bool = False) -> bool:
     """Whether this kind of sandbox really starts a program here; tried once."""
     try:
-        program = KINDS[name].start(["/bin/sh", "-c", "printf right >&3"], {"PATH": "/usr/bin:/bin"}, Limits(), gpu)
+        program = KINDS[name].start(_TRIAL, {"PATH": "/usr/bin:/bin"}, Limits(), gpu)
     except OSError:
         return False
     try:

@@ -1,23 +1,28 @@
 """Confinement by bubblewrap.
 
-Covers: no network, own pid, ipc, uts and user namespaces, no capabilities, no new user namespaces, a root that holds
-only the system, the Python environment and the guest's package, all read-only, a private /tmp with a size, uid 65534.
+Covers: no network, own pid, ipc and uts namespaces, no capabilities, a root that holds only the system, the Python
+environment and the guest's package, all read-only, a private /tmp with a size. Started by root, the guest is user 65534
+for the kernel too: in a user namespace it would still be root to /proc/sys, whose files ask for no capability. Started
+by anyone else, it is that user in a user namespace, and can make no further ones.
 Does not cover: faults of the kernel and of the GPU's driver, memory beyond the limits of one process, side channels.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
-from sandbox.isolation.program import Limits, Program, limited, start
+from sandbox.isolation.program import NOBODY, Limits, Program, as_nobody, limited, start
 from sandbox.isolation.view import CODE, View, view
 
-_NOBODY = "65534"
 _FLAGS = (
-    *("--unshare-user", "--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"),
-    *("--disable-userns", "--die-with-parent", "--new-session", "--cap-drop", "ALL", "--hostname", "guest"),
-    *("--uid", _NOBODY, "--gid", _NOBODY, "--proc", "/proc", "--dev", "/dev"),
+    *("--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"),
+    *("--die-with-parent", "--new-session", "--cap-drop", "ALL", "--hostname", "guest"),
+    *("--proc", "/proc", "--dev", "/dev"),
 )
+_AS_ROOT = ("--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID", "--cap-add", "CAP_SETPCAP")
+_AS_USER = ("--unshare-user", "--disable-userns", "--uid", str(NOBODY), "--gid", str(NOBODY))
 
 
 class Bubblewrap:
@@ -27,13 +32,18 @@ class Bubblewrap:
 
     def start(self, argv: Sequence[str], env: Mapping[str, str], limits: Limits, gpu: bool = False) -> Program:
         """Start `argv` confined; its folder of ours is on its path. `OSError` where bwrap is not installed."""
-        inner = limited(argv, limits)
+        shown, inner, own = view(gpu), limited(argv, limits), _AS_USER
+        if os.geteuid() == 0:
+            inner, own = [*as_nobody(shown.groups), *inner], _AS_ROOT
         env = {**env, "PYTHONPATH": str(CODE)}
-        return start(["bwrap", *_FLAGS, *_mounts(view(gpu), limits), "--chdir", "/tmp", *inner], env)
+        return start(["bwrap", *_FLAGS, *own, *_mounts(shown, limits), "--chdir", "/tmp", *inner], env)
 
 
 def _mounts(shown: View, limits: Limits) -> list[str]:
-    arguments: list[str] = []
+    # Left to itself it makes the folders above a mount for their owner alone, and that is not the guest.
+    targets = (*shown.read_only, *shown.devices, shown.code[1])
+    above = {str(parent) for path in targets for parent in Path(path).parents} - {"/", "/dev"}
+    arguments = [word for path in sorted(above) for word in ("--perms", "0755", "--dir", path)]
     for path in shown.read_only:
         arguments += ["--ro-bind", path, path]
     for target, link in shown.links:
@@ -44,5 +54,5 @@ def _mounts(shown: View, limits: Limits) -> list[str]:
         arguments += ["--dev-bind", path, path]
     arguments += ["--ro-bind", *shown.code]
     for path in ("/tmp", "/dev/shm"):
-        arguments += ["--size", str(limits.tmp_bytes), "--tmpfs", path]
+        arguments += ["--perms", "1777", "--size", str(limits.tmp_bytes), "--tmpfs", path]
     return [*arguments, "--remount-ro", "/"]

@@ -16,6 +16,8 @@ DETACH = 2
 SYS_PIVOT_ROOT = {"x86_64": 155, "aarch64": 41}
 PR_CAPBSET_DROP, PR_SET_NO_NEW_PRIVS, LAST_CAPABILITY = 24, 38, 63
 OLD, NEW = "/old", "/new"
+NOBODY = 65534
+WRITABLE_PROC = ("sys", "sysrq-trigger", "irq", "bus", "fs", "acpi", "scsi", "driver", "mtrr", "dma")
 PLAIN_DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty")
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -36,7 +38,7 @@ def main(plan: dict[str, Any], argv: list[str]) -> None:
     pivot_root(".", ".")
     check(_libc.umount2(b".", DETACH), "umount")
     os.chdir("/tmp")
-    drop()
+    drop(plan["view"]["groups"] if plan["nobody"] else None)
     os.execvp(argv[0], argv)
 
 
@@ -55,6 +57,11 @@ def build(view: dict[str, Any], tmp_bytes: int) -> None:
     bind(source, target, read_only=True)
     Path(NEW + "/proc").mkdir()
     mount("proc", NEW + "/proc", "proc", NOSUID | NODEV | NOEXEC)
+    # Files there ask for root's user id and no capability.
+    for path in [NEW + "/proc/" + name for name in WRITABLE_PROC]:
+        if Path(path).exists():
+            mount(path, path, None, BIND | REC)
+            mount("none", path, None, BIND | REMOUNT | RDONLY | NOSUID | NODEV | NOEXEC)
     for path in ("/tmp", "/dev/shm"):
         Path(NEW + path).mkdir(parents=True, exist_ok=True)
         mount("tmpfs", NEW + path, "tmpfs", NOSUID | NODEV, f"mode=1777,size={tmp_bytes}")
@@ -76,10 +83,17 @@ def bind(source: str, target: str, read_only: bool) -> None:
         mount("none", str(here), None, BIND | REMOUNT | RDONLY | flags)
 
 
-def drop() -> None:
-    """Give up every capability, for good: an empty bounding set, so that root's exec regains none."""
+def drop(groups: list[int] | None) -> None:
+    """Give up every capability, for good: an empty bounding set, so that root's exec regains none.
+
+    With `groups`, become user 65534 in those groups alone.
+    """
     for capability in range(LAST_CAPABILITY + 1):
         _libc.prctl(PR_CAPBSET_DROP, capability, 0, 0, 0)
+    if groups is not None:
+        os.setgroups(groups)
+        os.setgid(NOBODY)
+        os.setuid(NOBODY)
     check(_libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "no_new_privs")
 
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 MAX_OUTPUT_BYTES = 64 << 10
+NOBODY = 65534
 _END_S = 5.0
 
 
@@ -37,6 +38,13 @@ def limited(argv: Sequence[str], limits: Limits, count_processes: bool = True) -
     if limits.address_bytes is not None:
         flags.append(f"--as={limits.address_bytes}")
     return ["/bin/sh", "-c", 'exec 3<&0 0</dev/null; exec "$@"', "sh", "prlimit", *flags, *argv]
+
+
+def as_nobody(groups: Sequence[int]) -> list[str]:
+    """The prefix that makes root user 65534 for good, in `groups` alone (those of the GPU's device files)."""
+    member = ["--groups", ",".join(map(str, groups))] if groups else ["--clear-groups"]
+    gone = ["--bounding-set=-all", "--inh-caps=-all", "--no-new-privs"]
+    return ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", *member, *gone]
 
 
 class Program:

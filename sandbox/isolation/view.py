@@ -30,6 +30,8 @@ class View:
     covered: tuple[str, ...]
     """Folders of ours inside a read-only path, hidden under an empty one: references must not be readable."""
     devices: tuple[str, ...]
+    groups: tuple[int, ...]
+    """Groups that own the device files: on ROCm a user must be in them."""
     code: tuple[str, str]
     """(our folder, where the guest sees it)."""
 
@@ -47,7 +49,8 @@ def view(gpu: bool) -> View:
     ours = [OURS / name for name in _HIDDEN]
     covered = tuple(str(path) for path in ours if path.exists() and any(path.is_relative_to(top) for top in shown))
     devices = tuple(str(path) for path in _device_files()) if gpu else ()
-    return View(tuple(map(str, shown)), links, covered, devices, (str(GUEST), str(CODE / "guest")))
+    groups = tuple(sorted({Path(path).stat().st_gid for path in devices} - {0}))
+    return View(tuple(map(str, shown)), links, covered, devices, groups, (str(GUEST), str(CODE / "guest")))
 
 
 def library_folders() -> list[Path]:
