@@ -53,10 +53,10 @@ def publish(
 ) -> Publication:
     """Push the export in `export_dir` to the data set repository `repo_id` (``ORG/NAME``), in one commit.
 
-    Parquet files of an earlier version that this one lacks are deleted there. The token comes from ``HF_TOKEN`` or from
-    the login of ``hf auth login``. `contact` is whom to write to for a removal; without it the card names the
-    repository's discussions. A repository that is made here is private if asked, else as its owner's default says. A dry run touches no network and needs no token. Raises `PublishError`, and `RecordError`
-    where `export_dir` is not a whole export.
+    Parquet files of an earlier version that this one lacks are deleted there. A repository that is made here is private
+    if asked, else as its owner's default says. The token comes from ``HF_TOKEN`` or from ``hf auth login``. `contact` is
+    whom to write to for a removal; without it the card names the repository's discussions. A dry run touches no network
+    and needs no token. Raises `PublishError`, and `RecordError` where `export_dir` is not a whole export.
     """
     _check_name(repo_id)
     held = manifest(export_dir)
