@@ -16,6 +16,7 @@ from agent.knobs import load_seeds
 from agent.settings import RunSettings, open_model
 from agent.state import judgement
 from dataset.attempt import Judged, Unusable
+from evals import report
 from evals.players import Directory, Player, Strategy, player, read_source, reference
 from evals.score import Faulted, Sample, Score
 from evals.tally import Baselines, tally
@@ -125,6 +126,7 @@ def _run(table: _Table, who: Strategy, number: int) -> Sample:
         }
     )
     result = agent_run.start(settings, table.runs, table.runner, open_model(settings, table.environment))
+    report.write(result.folder)
     said = judgement(result.best) if result.best else None
     outcome: Judged | Unusable | Faulted
     if result.ending not in ("ended", "interrupted"):

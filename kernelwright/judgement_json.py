@@ -20,6 +20,8 @@ from sandbox.verdict import (
     score_us,
 )
 
+_HOW = {"gpu": "run on the GPU", "cpu-emulation": "emulated on a CPU", "fake": "as a stand-in says"}
+
 
 def judged(problem: Problem, judgement: Judgement) -> dict[str, Any]:
     """What the judge said, with the keys that a script needs at the top."""
@@ -29,7 +31,7 @@ def judged(problem: Problem, judgement: Judgement) -> dict[str, Any]:
         "accepted": judgement.accepted,
         "board_accepts": judgement.board_accepts,
         "ready": judgement.accepted and judgement.board_accepts is True,
-        "reason": reason(judgement.verdict),
+        "reason": reason(judgement),
         "cases": cases(judgement.verdict),
         "geomean_us": judgement.geomean_us,
         "score_us": score_us(problem, judgement),
@@ -47,23 +49,27 @@ def judged(problem: Problem, judgement: Judgement) -> dict[str, Any]:
 
 def failed(kind: str, message: str) -> dict[str, Any]:
     """The same object where nothing was judged: the place of work failed, or the file cannot be judged here."""
-    nothing = dict.fromkeys(("verdict", "board_accepts", "geomean_us", "score_us", "machine"))
-    empty: dict[str, Any] = {
-        "cases": [],
-        "flags": [],
-        "time_kind": "none",
-        "reason": "",
+    return {
+        "verdict": None,
         "accepted": False,
+        "board_accepts": None,
         "ready": False,
+        "reason": "",
+        "cases": [],
+        "geomean_us": None,
+        "score_us": None,
+        "time_kind": "none",
+        "flags": [],
+        "machine": None,
+        "error": {"kind": kind, "message": message},
     }
-    return {**nothing, **empty, "error": {"kind": kind, "message": message}}
 
 
-def reason(verdict: Verdict) -> str:
-    """Why, in one text."""
-    match verdict:
+def reason(judgement: Judgement) -> str:
+    """Why, in one text; a right answer says where it was right."""
+    match verdict := judgement.verdict:
         case Passed():
-            return "right on every case"
+            return f"right on every case, {_HOW[judgement.machine.kind]}"
         case Rejected() | BuildFailed() | Crashed() | TimedOut() | WrongAnswer() | Cheated():
             return verdict.reason
         case _:

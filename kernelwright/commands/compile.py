@@ -66,7 +66,7 @@ def report(problem: Problem, judgement: Judgement, target: str) -> dict[str, Any
         "problem": problem.name,
         "target": target,
         "verdict": judgement.verdict.kind,
-        "reason": reason(judgement.verdict),
+        "reason": reason(judgement),
         "compiled": bool(records) and all(record.isa is not None for record in records),
         "kernels": [record.model_dump(mode="json") for record in records],
         "machine": judgement.machine.model_dump(mode="json"),

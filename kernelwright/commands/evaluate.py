@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -20,6 +20,9 @@ from kernelwright.options import (
     SeedNumber,
 )
 from kernelwright.status import Status, UsageError
+
+if TYPE_CHECKING:
+    from evals.score import Score
 
 
 def evaluate(
@@ -40,7 +43,7 @@ def evaluate(
 ) -> None:
     """Play agents over problems: correct@k, speedups, fraction of the bound, distance to published times.
 
-    Exit status: 0 every agent was right at least once on every problem, 1 not, 2 usage, 3 machine fault.
+    Exit status: 0 every agent was right at least once where it had a sample, 1 not, 2 usage, 3 fault.
     """
     import os
 
@@ -68,8 +71,15 @@ def evaluate(
         time = f", best {score.best_us:.4g} us {score.time_kind} {score.chip}" if score.best_us is not None else ""
         say(f"{score.problem}  {score.agent}  {score.correct}/{score.n} right, {score.ready} ready{time}")
     note(f"wrote {html} and {file}")
-    right = all(score.correct for score in evaluation.scores)
-    raise typer.Exit(Status.ACCEPTED if right else Status.NOT_ACCEPTED)
+    raise typer.Exit(_status(evaluation.scores))
+
+
+def _status(scores: tuple[Score, ...]) -> Status:
+    """An agent without a submission for a problem was not wrong there; a fault leaves the evaluation incomplete."""
+    if any(score.faults for score in scores):
+        return Status.MACHINE
+    wrong = any(score.n and not score.correct for score in scores)
+    return Status.NOT_ACCEPTED if wrong else Status.ACCEPTED
 
 
 def _listed(option: str, text: str) -> tuple[str, ...]:
