@@ -54,9 +54,9 @@ def publish(
     """Push the export in `export_dir` to the data set repository `repo_id` (``ORG/NAME``), in one commit.
 
     Parquet files of an earlier version that this one lacks are deleted there. A repository that is made here is private
-    if asked, else as its owner's default says. The token comes from ``HF_TOKEN`` or from ``hf auth login``. `contact` is
-    whom to write to for a removal; without it the card names the repository's discussions. A dry run touches no network
-    and needs no token. Raises `PublishError`, and `RecordError` where `export_dir` is not a whole export.
+    if asked, else as its owner's default says. The token comes from ``HF_TOKEN`` or from ``hf auth login``. Whom to
+    write to for a removal is `contact`, or the repository's discussions. A dry run touches no network, needs no token.
+    Raises `PublishError`, and `RecordError` where `export_dir` is not a whole export.
     """
     _check_name(repo_id)
     held = manifest(export_dir)
