@@ -18,6 +18,7 @@ from triton.runtime import driver as active_driver
 from triton.runtime import interpreter
 from triton.runtime.jit import JITFunction
 
+from . import floats
 from .hip_driver import HipDriver
 from .record import Record, describe_source
 
@@ -162,6 +163,9 @@ def _bind_members(scope: Any) -> None:
         scope.set_attr(tl.tensor, name, bound)
     # Triton 3.6 calls int() on one-element arrays here, which NumPy 2.4 refuses.
     scope.set_attr(tl.tensor, "__index__", lambda self: int(self.handle.data.squeeze()))
+    # And does not know AMD's own fp8 formats by name.
+    to_ir = tl.dtype.to_ir
+    scope.set_attr(tl.dtype, "to_ir", lambda self, builder: floats.builder_type(self, builder) or to_ir(self, builder))
 
 
 def _form(function: Any) -> Any:

@@ -51,6 +51,11 @@ def _decoded(name: str) -> np.ndarray[Any, Any]:
     return torch.arange(256, dtype=torch.uint8).view(_FP8[name]).float().numpy()
 
 
+def builder_type(kind: Any, builder: Any) -> Any:
+    """The interpreter's type of an fp8 format, None for other formats."""
+    return getattr(builder, f"get_{kind.name}_ty")() if kind.name in _FP8 else None
+
+
 def widen(handle: Any) -> Any:
     """A bf16 or fp8 handle as fp32, exactly; anything else as it is."""
     if not isinstance(handle, Handle):

@@ -14,9 +14,9 @@ from . import device_map, dual, floats, memory
 from .launches import LaunchWatch
 from .record import Record
 
-HEAD_START_CYCLES = 400_000
-"""The device is kept busy this long before the first event, about 200 us at 2 GHz, so that the host's work of
-launching is done when the clock starts, as it is behind the cache flush of GPU MODE's evaluators."""
+HEAD_START_CYCLES = 200_000
+"""The device is kept busy this long before the first event, about 100 us at 2 GHz, so that the host's work of launching
+is hidden from the clock as it is behind the flush of 256 MiB on GPU MODE's boards."""
 
 Kernel = Callable[[Any], Any]
 

@@ -4,20 +4,15 @@ from pathlib import Path
 
 import pytest
 import torch
-from triton.runtime.interpreter import InterpreterBuilder
 
 from tests.sandbox import guest_candidates as candidates
 from tests.sandbox.guest_client import RESULT_ID, GuestClient
 
 TARGETS = "gfx942,gfx950"
 FP16, BF16, FP8 = torch.float16, torch.bfloat16, torch.float8_e4m3fnuz
-needs_fnuz = pytest.mark.skipif(
-    not hasattr(InterpreterBuilder, "get_fp8e4b8_ty"), reason="this Triton's interpreter has no e4m3fnuz"
-)
 
 
 @pytest.mark.slow
-@needs_fnuz
 def test_numbers_and_code_of_one_candidate(tmp_path: Path) -> None:
     """One guest, one candidate: addition, products in three dtypes, a softmax and a rounding to fp8."""
     draw = torch.Generator().manual_seed(1)
