@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from dataset.rows import Row
@@ -26,7 +27,23 @@ _KINDS = {
 }
 _ASSIGNMENT = re.compile(r"[\w\\\"']+\s*[=:]\s*\\?[\"']?")
 """The part of an ``aws_secret_key`` or ``assigned_key`` that stays, so that masked JSON is still JSON."""
-_LEAK = re.compile("|".join(f"(?P<{kind}>{pattern})" for kind, pattern in _KINDS.items()))
+# A kind is searched for only in a text that holds one of these (in lower case): most texts hold none, and looking for a
+# fixed string is some hundred times faster than the expressions.
+_ANCHORS: dict[str, tuple[str, ...]] = {
+    "private_key": ("private key-----",),
+    "hugging_face_token": ("hf_",),
+    "model_key": ("sk-",),
+    "aws_key_id": ("akia", "asia", "aroa", "aida"),
+    "aws_secret_key": ("aws",),
+    "github_token": ("ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_"),
+    "google_key": ("aiza",),
+    "slack_token": ("xox",),
+    "json_web_token": ("eyj",),
+    "bearer_token": ("bearer",),
+    "assigned_key": ("apikey", "api_key", "secretkey", "secret_key", "passw"),
+    "url_password": ("://",),
+    "home_path": ("/home/", "/users/", "/root/", "users\\"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +60,7 @@ def find(row: Row) -> Iterator[Leak]:
     """Every secret or home path in the texts of `row`, nested ones too."""
     for column, value in row.items():
         for text in _texts(value):
-            for match in _LEAK.finditer(text):
+            for match in _expression(text).finditer(text):
                 yield Leak(str(match.lastgroup), column, match.start())
 
 
@@ -53,6 +70,17 @@ def mask(row: Row) -> Row:
     if "redacted" in masked:
         masked["redacted"] = sorted({leak.column for leak in find(row)})
     return masked
+
+
+def _expression(text: str) -> re.Pattern[str]:
+    lowered = text.lower()
+    return _either(tuple(kind for kind, anchors in _ANCHORS.items() if any(anchor in lowered for anchor in anchors)))
+
+
+@lru_cache
+def _either(kinds: tuple[str, ...]) -> re.Pattern[str]:
+    """One expression for all `kinds`; for none, one that matches nowhere."""
+    return re.compile("|".join(f"(?P<{kind}>{_KINDS[kind]})" for kind in kinds) or r"(?!)")
 
 
 def _texts(value: Any) -> Iterator[str]:
@@ -71,7 +99,7 @@ def _texts(value: Any) -> Iterator[str]:
 def _masked(value: Any) -> Any:
     match value:
         case str():
-            return _LEAK.sub(_mask, value)
+            return _expression(value).sub(_mask, value)
         case list():
             return [_masked(item) for item in value]
         case dict():
