@@ -11,7 +11,7 @@ from typing import Any
 
 from sandbox.checker.memory import Shared
 from sandbox.guest import wire
-from sandbox.guest.wire import Frame, WireError, WireLate
+from sandbox.guest.wire import Frame, WireError, WireGone, WireLate
 from sandbox.isolation import Limits, Sandbox
 
 READY_S = 120.0
@@ -127,19 +127,16 @@ class Guest:
                 frame = wire.receive(sock, until_s, accept_fds=False)
         except WireLate as error:
             raise Late(f"no answer to {header['op']!r} in time", self._program.output()) from error
+        except WireGone as error:
+            ending = self._program.ending()
+            raise Died(f"the candidate's process hung up: {ending}", self._program.output()) from error
         except WireError as error:
-            raise self._lost(error) from error
+            raise Forgery(f"sent something that is not a frame: {error}", self._program.output()) from error
         if frame.op in {"failed", "raised"}:
             raise Raised(_last_line(frame), _log(frame), build=frame.header.get("kind") == "build")
         if frame.op != expected:
             raise Forgery(f"answered {header['op']!r} with {frame.op[:32]!r}")
         return frame
-
-    def _lost(self, error: WireError) -> Fault:
-        ending = self._program.ending()
-        if ending == "it runs on" and "closed" not in str(error) and "cannot" not in str(error):
-            return Forgery(f"sent something that is not a frame: {error}", self._program.output())
-        return Died(f"the candidate's process ended: {ending}", self._program.output())
 
     def _until(self) -> float:
         return time.monotonic() + self._left_s

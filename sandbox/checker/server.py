@@ -28,8 +28,8 @@ from sandbox.verdict import Judgement, Machine
 
 Judge = Callable[[Task, Request, Progress], Outcome]
 UNCONFINED = (
-    "not confined: neither bubblewrap nor namespaces work here; the candidate could read files and the network "
-    "(apt-get install bubblewrap)"
+    "not confined: the candidate ran as a plain process, which can read files and reach the network; "
+    "install bubblewrap (apt-get install bubblewrap)"
 )
 
 

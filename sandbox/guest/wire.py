@@ -55,6 +55,10 @@ class WireError(Exception):
     """The other side closed the socket, or sent something that is not a frame."""
 
 
+class WireGone(WireError):
+    """The other side closed the socket."""
+
+
 class WireLate(WireError):
     """The whole frame was not there (or not taken) by the moment given."""
 
@@ -81,7 +85,7 @@ def send(
     fds: Sequence[int] = (),
     until_s: float | None = None,
 ) -> None:
-    """Send one frame by `until_s` (`time.monotonic`); `WireError` where the other side has gone or does not read."""
+    """Send one frame by `until_s` (`time.monotonic`); `WireGone` or `WireLate` where nobody reads it."""
     head = json.dumps(header, separators=(",", ":")).encode()
     if len(head) > MAX_HEADER or len(payload) > MAX_PAYLOAD:
         raise WireError(f"frame of {len(head)} + {len(payload)} bytes is over the limit")
@@ -95,14 +99,14 @@ def send(
     except TimeoutError as error:
         raise WireLate("the other side does not read") from error
     except OSError as error:
-        raise WireError(f"cannot send: {error}") from error
+        raise WireGone(f"cannot send: {error}") from error
 
 
 def receive(sock: socket.socket, until_s: float | None = None, accept_fds: bool = True) -> Frame:
     """Receive one whole frame by `until_s` (`time.monotonic`).
 
-    Raises `WireLate` at that moment, `WireError` on a closed socket, a bad length or a header that is not a JSON
-    object. Without `accept_fds` the kernel drops whatever descriptors came along.
+    Raises `WireLate` at that moment, `WireGone` on a closed socket, `WireError` on a bad length or a header that is
+    not a JSON object. Without `accept_fds` the kernel drops whatever descriptors came along.
     """
     lengths, fds = _exactly(sock, _LENGTHS.size, until_s, accept_fds)
     try:
@@ -155,11 +159,11 @@ def _exactly(
         except TimeoutError as error:
             raise WireLate(f"{len(parts)} of {length} bytes came in time") from error
         except OSError as error:
-            raise WireError(f"cannot receive: {error}") from error
+            raise WireGone(f"cannot receive: {error}") from error
         for level, kind, content in ancillary:
             if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
                 fds.frombytes(content[: len(content) - len(content) % fds.itemsize])
         if not data:
-            raise WireError("closed by the other side")
+            raise WireGone("closed by the other side")
         parts += data
     return bytes(parts), tuple(fds)
