@@ -68,9 +68,10 @@ def start(
 ) -> RunResult:  # fmt: skip
     """Make a run's folder under `runs_root` and work until a limit, a target, a fault or a signal stops it.
 
-    `ProblemError` for bad settings before anything is written, `RecordError` where the folder cannot be made; later
-    faults end the session and are told in the result.
+    `ProblemError` and `ModelError` for bad settings before anything is written, `RecordError` where the folder cannot
+    be made; later faults end the session and are told in the result.
     """
+    _check_model(settings, model)
     problem = load(settings.problem)
     settings = settings.model_copy(
         update={"problem": problem.name, "chip": chip(settings.chip or problem.chips[0]).name}
@@ -99,6 +100,7 @@ def resume(
     with Journal.open(folder) as journal:
         folded = fold(journal.records())
         settings = settings_of(folder)
+        _check_model(settings, model)
         _check(folded, runner)
         seeds = load_seeds(seed_kernels, settings.problem)
         return _work(settings, folder, journal, folded, seeds, runner, model, progress, interrupt)
@@ -116,6 +118,11 @@ def settings_of(folder: Path) -> RunSettings:
         raise RecordError(
             f"{folder}: this version does not know the run's setting {field!r}; resume it with commit {first.commit}"
         ) from error
+
+
+def _check_model(settings: RunSettings, model: Model | None) -> None:
+    if model is None and settings.strategy != "search":
+        raise ModelError(f"the strategy {settings.strategy} needs a model: name one with --model")
 
 
 def _check(folded: Folded, runner: Runner) -> None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from agent.interrupt import Interrupt
-from agent.knobs import KnobSpec, SeedKernel
+from agent.knobs import SeedKernel
 from agent.model import ScriptedModel
 from agent.progress import AttemptDone, Event
 from agent.run import resume, start
@@ -21,10 +21,11 @@ from dataset.attempt import Attempt, Judged, MoveRecord
 from dataset.journal import Journal
 from sandbox.candidate import Candidate
 from sandbox.verdict import score_us
-from tests.agent.places import PROBLEM, CountingRunner, kernel_reply, law, script
+from tests.agent.places import PROBLEM, CountingRunner, kernel_reply, knob_source, knobs, law, script, seed_folder
 
-KNOBS = {f"KNOB_{n}": KnobSpec(values=(1, 2, 4, 8, 16, 32), default=4, why="") for n in range(8)}
-SOURCE = "#!POPCORN leaderboard amd-fp8-mm\n#!POPCORN gpus MI300\n" + "".join(f"{name} = 4  # knob\n" for name in KNOBS)
+# 1.7 million settings, so that 100,000 attempts do not exhaust them.
+KNOBS = knobs(8, 6)
+SOURCE = knob_source(KNOBS)
 
 
 @dataclass
@@ -45,16 +46,6 @@ class Clock:
         taken = sorted(self.taken_ms)
         median, p95 = statistics.median(taken), taken[int(len(taken) * 0.95)]
         return f"{what}: median {median:.2f} ms, p95 {p95:.2f} ms, n = {len(taken)}"
-
-
-def seed_folder(root: Path) -> Path:
-    """A seed kernel with 1.7 million settings, so that 100,000 attempts do not exhaust it."""
-    folder = root / "seed_kernels" / "amd" / "fp8-mm" / "wide"
-    folder.mkdir(parents=True)
-    (folder / "submission.py").write_text(SOURCE)
-    tables = (f'[knobs.{n}]\nvalues = {list(k.values)}\ndefault = {k.default}\nwhy = ""\n' for n, k in KNOBS.items())
-    (folder / "knobs.toml").write_text("\n".join(tables))
-    return root / "seed_kernels"
 
 
 def settings(attempts: int, strategy: str = "search") -> RunSettings:
@@ -87,7 +78,7 @@ def main() -> None:
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory() as made:
         root = Path(made)
-        seeds = seed_folder(root)
+        seeds = seed_folder(root, KNOBS)
         clock = Clock()
         start(settings(asked.attempts), root / "runs", CountingRunner(), progress=clock, seed_kernels=seeds)
         print(clock.line("search, fresh run"))

@@ -6,7 +6,8 @@ import math
 from collections.abc import Callable
 from pathlib import Path
 
-from agent.knobs import declared
+from agent.header import header
+from agent.knobs import KnobSpec, declared
 from problems.load import load
 from problems.spec import Problem
 from sandbox.candidate import Candidate
@@ -118,3 +119,23 @@ def replies(count: int) -> list[str]:
         9: kernel_reply(8),
     }
     return [special.get(number, kernel_reply(number)) for number in range(1, count + 1)]
+
+
+def knobs(count: int, values: int) -> dict[str, KnobSpec]:
+    spec = KnobSpec(values=tuple(2**n for n in range(values)), default=4, why="")
+    return {f"KNOB_{number}": spec for number in range(count)}
+
+
+def knob_source(space: dict[str, KnobSpec]) -> str:
+    lines = "".join(f"{name} = {knob.default}  # knob\n" for name, knob in space.items())
+    return header(PROBLEM) + lines + "\n\ndef custom_kernel(data):\n    return data[4]\n"
+
+
+def seed_folder(root: Path, space: dict[str, KnobSpec]) -> Path:
+    """A folder of seed kernels with one for our problem, ``amd/fp8-mm/wide``."""
+    folder = root / "seed_kernels" / PROBLEM.name / "wide"
+    folder.mkdir(parents=True)
+    (folder / "submission.py").write_text(knob_source(space))
+    tables = (f'[knobs.{n}]\nvalues = {list(k.values)}\ndefault = {k.default}\nwhy = ""\n' for n, k in space.items())
+    (folder / "knobs.toml").write_text("\n".join(tables))
+    return root / "seed_kernels"
