@@ -11,6 +11,7 @@ import hashlib
 import importlib.util
 import random
 import tomllib
+from collections import Counter
 from functools import lru_cache
 from pathlib import Path
 from types import ModuleType
@@ -71,7 +72,12 @@ def hidden_cases(
 
     ``small`` ones suit an interpreter, ``full`` ones a GPU. The same `rng` state draws the same cases.
     """
-    cases: tuple[Case, ...] = tuple(_case_module(folder(problem, root) / "cases.py").hidden(rng, size))
+    path = folder(problem, root) / "cases.py"
+    module = _case_module(path)
+    try:
+        cases: tuple[Case, ...] = tuple(module.hidden(rng, size))
+    except Exception as error:
+        raise ProblemError(f"{_shown(path)}: hidden: {type(error).__name__}: {error}; correct the file") from error
     return cases
 
 
@@ -164,26 +170,27 @@ def _first_fault(error: ValidationError) -> str:
 def _check(problem: Problem, path: Path) -> None:
     where = _shown(path)
     module = _case_module(path.with_name("cases.py"))
-    for field, cases in (("tests", problem.tests), ("benchmarks", problem.benchmarks), ("small", problem.small)):
-        for index, case in enumerate(cases):
-            if set(case.params) != set(problem.tests[0].params):
-                wanted = ", ".join(problem.tests[0].params)
-                raise ProblemError(
-                    f"{where}: {field}.{index}: its keys are not {wanted}; every case needs the same keys"
-                )
-            if case.fill not in module.FILLS:
-                raise ProblemError(
-                    f"{where}: {field}.{index}: unknown fill {case.fill!r}; use one of {', '.join(module.FILLS)}"
-                )
-            if not module.fits(case.params):
-                raise ProblemError(
-                    f"{where}: {field}.{index}: {case.spec()!r} breaks the rule of cases.py; correct one"
-                )
-    for case in (*problem.tests, *problem.benchmarks, *problem.small):
+    published = (("tests", problem.tests), ("benchmarks", problem.benchmarks), ("small", problem.small))
+    cases = [(f"{where}: {field}.{index}", case) for field, rows in published for index, case in enumerate(rows)]
+    (keys, _), *_ = Counter(frozenset(case.params) for _, case in cases).most_common()
+    for at, case in cases:
+        if set(case.params) != keys:
+            raise ProblemError(f"{at}: its keys are not {', '.join(sorted(keys))}; every case needs the same keys")
+        if case.fill not in module.FILLS:
+            raise ProblemError(f"{at}: unknown fill {case.fill!r}; use one of {', '.join(module.FILLS)}")
+        if not _fits(module, case):
+            raise ProblemError(f"{at}: {case.spec()!r} breaks the rule of cases.py; correct one of them")
         try:
             work(problem, case)
         except ProblemError as error:
             raise ProblemError(f"{where}: {error}") from error
+
+
+def _fits(module: ModuleType, case: Case) -> bool:
+    try:
+        return bool(module.fits(case.params))
+    except (KeyError, TypeError):  # a size that is missing, or text
+        return False
 
 
 def _case_module(path: Path) -> ModuleType:

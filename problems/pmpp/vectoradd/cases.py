@@ -13,8 +13,8 @@ def fits(params):
 
 
 def hidden(rng: random.Random, size: str) -> tuple[Case, ...]:
-    """Three sizes off every power of two: one with the published values, two with others."""
-    low, high = (3, 200) if size == "small" else (1100, 9000)
-    sizes = [rng.randrange(low, high) | 1 for _ in range(3)]
+    """Three odd sizes, off every alignment: one with the published values, one a few elements wide."""
+    low, high = (131, 200) if size == "small" else (1100, 9000)
+    sizes = [rng.randrange(low, high) | 1, rng.randrange(low, high) | 1, rng.randrange(1, 32) | 1]
     fills = ["published", *rng.sample(FILLS[1:], 2)]
     return tuple(Case(params={"size": length}, fill=fill) for length, fill in zip(sizes, fills, strict=True))
