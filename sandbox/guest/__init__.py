@@ -2,3 +2,6 @@
 
 Only this folder is visible inside the sandbox, so its modules import each other relatively and nothing else of ours.
 """
+
+SOCKET_FD = 3
+"""Where a guest finds the socket to its checker."""

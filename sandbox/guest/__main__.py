@@ -9,7 +9,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-SOCKET_FD = 3
+from . import SOCKET_FD
+
 MODES = ("emulate", "capture", "device")
 
 

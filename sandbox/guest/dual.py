@@ -16,10 +16,12 @@ import triton.language as tl
 import triton.testing
 from triton.runtime import driver as active_driver
 from triton.runtime import interpreter
+from triton.runtime.cache import triton_key
 from triton.runtime.jit import JITFunction
 
 from . import floats
 from .hip_driver import HipDriver
+from .other_targets import OtherTargets
 from .record import Record, describe_source
 
 _KEPT_NAMES = ("interpreter_semantic", "_InterpreterComparison")
@@ -28,7 +30,7 @@ _KEPT_NAMES = ("interpreter_semantic", "_InterpreterComparison")
 _depth = 0
 
 
-def install(targets: tuple[str, ...], record: Record, interpret: bool) -> HipDriver:
+def install(targets: tuple[str, ...], record: Record, interpret: bool) -> OtherTargets:
     """Make Triton compile for `targets`, launch as the first of them, note all in `record`, and maybe interpret."""
 
     def on_launch(source: Any, metadata: Any, grid: tuple[int, int, int], arguments: tuple[Any, ...]) -> None:
@@ -43,11 +45,14 @@ def install(targets: tuple[str, ...], record: Record, interpret: bool) -> HipDri
     driver = HipDriver(targets, on_launch, record.as_tuning)
     active_driver.set_active(driver)
     _watch_compiles(driver, record)
-    _compile_for_all(driver, record)
+    others = OtherTargets(driver, record, JITFunction.run)
+    _launch_and_want(record, others, JITFunction.run)
     _replace_benchmarks(driver)
     if interpret:
         _let_device_functions_run()
-    return driver
+    # Hashes the whole of Triton, once: before a candidate's time runs.
+    triton_key()
+    return others
 
 
 def run_interpreted(function: Any, grid: tuple[int, int, int], arguments: tuple[Any, ...]) -> None:
@@ -94,19 +99,11 @@ def _fit(kernel: Any, target: str, record: Record) -> None:
         raise
 
 
-def _compile_for_all(driver: HipDriver, record: Record) -> None:
-    launch_one = JITFunction.run
-
+def _launch_and_want(record: Record, others: OtherTargets, launch_one: Callable[..., Any]) -> None:
     def run(self: Any, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> Any:
         kernel = launch_one(self, *args, grid=grid, warmup=warmup, **dict(kwargs))
-        if record.tuning:
-            return kernel
-        for device in range(1, len(driver.targets)):
-            try:
-                with driver.on(device):
-                    launch_one(self, *args, grid=grid, warmup=True, **dict(kwargs))
-            except Exception:  # noqa: BLE001 - noted in the record; only the first target decides
-                continue
+        if not record.tuning and hasattr(kernel, "metadata"):
+            others.want(kernel, self, args, kwargs)
         return kernel
 
     JITFunction.run = run

@@ -43,6 +43,9 @@ class GuestMode(Protocol):
     def settle(self) -> None:
         """Return when every copy asked for is done."""
 
+    def evidence(self, after: int) -> bytes:
+        """Kernels, and launches from number `after`, as JSON."""
+
 
 class OffDevice:
     """Emulation and capture: a HIP machine without a chip. Compiles for `targets`, launches as the first of them."""
@@ -54,7 +57,7 @@ class OffDevice:
         device_map.install(targets[0], self._map)
         if interpret:
             floats.install()
-        dual.install(tuple(targets), self.record, interpret)
+        self._others = dual.install(tuple(targets), self.record, interpret)
 
     def versions(self) -> dict[str, str]:
         """Library versions; there is no device."""
@@ -77,6 +80,12 @@ class OffDevice:
 
     def settle(self) -> None:
         """Copies on the CPU are done when they return."""
+
+    def evidence(self, after: int) -> bytes:
+        """Code for every target."""
+        with self.running():
+            self._others.note()
+        return self.record.payload(after)
 
 
 class OnDevice:
@@ -132,6 +141,10 @@ class OnDevice:
     def settle(self) -> None:
         """Wait for the device."""
         self._synchronize()
+
+    def evidence(self, after: int) -> bytes:
+        """What the untimed calls launched."""
+        return self.record.payload(after)
 
 
 def make_mode(name: str, targets: Sequence[str]) -> GuestMode:

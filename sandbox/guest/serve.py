@@ -51,7 +51,7 @@ class Guest:
             case "call":
                 return self._call(frame.header), b""
             case "kernels":
-                return {"op": "kernels"}, self._mode.record.payload(int(frame.header.get("after", 0)))
+                return {"op": "kernels"}, self._mode.evidence(int(frame.header.get("after", 0)))
             case other:
                 return {"op": "failed", "kind": "run", "log": f"unknown op {other!r}"}, b""
 

@@ -168,3 +168,26 @@ def custom_kernel(data):
     double[(triton.cdiv(x.numel(), 1024),)](x, out, x.numel(), BLOCK=1024)
     return out
 """
+
+KILLS_THE_COMPILER = """import os, signal
+import torch, triton, triton.language as tl
+
+HERE = os.getpid()
+
+
+def name(specialization):
+    if os.getpid() != HERE:
+        os.kill(os.getpid(), signal.SIGABRT)
+    return "renamed"
+
+
+@triton.jit(repr=name)
+def double(x, BLOCK: tl.constexpr):
+    offsets = tl.arange(0, BLOCK)
+    tl.store(x + offsets, tl.load(x + offsets) * 2)
+
+
+def custom_kernel(data):
+    double[(1,)](data[0], BLOCK=16)
+    return data[0]
+"""

@@ -94,6 +94,17 @@ def test_a_kernel_that_does_not_build_for_the_first_target(tmp_path: Path) -> No
 
 
 @pytest.mark.slow
+def test_a_compiler_that_dies_for_another_target_costs_that_target_only(tmp_path: Path) -> None:
+    with GuestClient("emulate", TARGETS, tmp_path / "log") as guest:
+        guest.load(candidates.KILLS_THE_COMPILER)
+        answer = guest.call(torch.ones(16))
+        assert torch.equal(guest.tensor(answer["tree"]), torch.full((16,), 2.0))
+        first, other = guest.kernels()["kernels"]
+        assert (first["target"], first["name"], first["error"]) == ("gfx942", "renamed", None)
+        assert other["target"] == "gfx950" and "died with signal 6" in other["error"]
+
+
+@pytest.mark.slow
 def test_what_a_candidate_returns_is_described_as_it_is(tmp_path: Path) -> None:
     x = torch.arange(12.0).reshape(3, 4)
     with GuestClient("emulate", TARGETS, tmp_path / "log") as guest:
