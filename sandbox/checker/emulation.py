@@ -14,8 +14,8 @@ from problems.chips import Chip
 from problems.load import work
 from problems.spec import Case
 from sandbox.checker.cases import check, drawn, judge_cases
-from sandbox.checker.guest import FAULTS, Died, Guest, Late
-from sandbox.checker.kernels import NOTHING, UNREADABLE, read, records, unbuilt
+from sandbox.checker.guest import FAULTS, Died, Guest, Late, Raised
+from sandbox.checker.kernels import NOTHING, UNREADABLE, read, records
 from sandbox.checker.outcome import Outcome, Progress, Request
 from sandbox.checker.task import Task
 from sandbox.checker.trial import call_shapes
@@ -33,6 +33,8 @@ class Captured:
 
     evidence: Evidence = NOTHING
     faults: dict[int, str] = field(default_factory=dict)
+    unbuilt: BuildFailed | None = None
+    """A kernel that does not build for the chip in a published size, though it may in a small one."""
     flags: list[str] = field(default_factory=list)
 
 
@@ -46,7 +48,7 @@ def judge(task: Task, request: Request, guests: Sequence[Guest], chip: Chip, pro
     emulator, *others = guests
     with ThreadPoolExecutor(1, "capture") as side:
         capturing = [side.submit(_capture, task, request, other) for other in others]
-        outcome = _emulate(task, request, emulator, chip, progress)
+        outcome = _emulate(task, request, emulator, progress)
         if not isinstance(outcome.verdict, Passed):
             for other in others:
                 other.kill()
@@ -54,6 +56,8 @@ def judge(task: Task, request: Request, guests: Sequence[Guest], chip: Chip, pro
     if not captured or not isinstance(outcome.verdict, Passed):
         return Outcome(outcome.verdict, records(outcome.evidence))
     progress.flags += captured[0].flags
+    if captured[0].unbuilt is not None:
+        return Outcome(captured[0].unbuilt, records(outcome.evidence, captured[0].evidence))
     timings = tuple(_timing(task, chip, captured[0], index) for index in range(len(task.problem.benchmarks)))
     verdict = outcome.verdict.model_copy(update={"timings": timings})
     return Outcome(verdict, records(outcome.evidence, captured[0].evidence))
@@ -65,7 +69,7 @@ class _Emulated:
     evidence: Evidence
 
 
-def _emulate(task: Task, request: Request, guest: Guest, chip: Chip, progress: Progress) -> _Emulated:
+def _emulate(task: Task, request: Request, guest: Guest, progress: Progress) -> _Emulated:
     recorded: list[bytes] = []
 
     def run() -> None:
@@ -76,12 +80,7 @@ def _emulate(task: Task, request: Request, guest: Guest, chip: Chip, progress: P
 
     verdict = judge_cases(request, progress, guest, run)
     evidence = read(recorded[0], progress.flags) if recorded else NOTHING
-    if verdict is not None:
-        return _Emulated(verdict, evidence)
-    if failed := unbuilt(evidence, chip.arch):
-        reason = f"{failed.name} does not compile for {chip.arch}"
-        return _Emulated(BuildFailed(reason=reason, log=failed.error or ""), evidence)
-    return _Emulated(Passed(cases=tuple(progress.checks)), evidence)
+    return _Emulated(verdict or Passed(cases=tuple(progress.checks)), evidence)
 
 
 def _capture(task: Task, request: Request, guest: Guest) -> Captured:
@@ -105,6 +104,8 @@ def _capture_case(task: Task, case: Case, guest: Guest, captured: Captured, inde
         raise
     except FAULTS as fault:
         captured.faults[index] = f"not captured: {fault.reason}"
+        if isinstance(fault, Raised) and fault.build:
+            captured.unbuilt = captured.unbuilt or BuildFailed(reason=f"{case.label()}: {fault.reason}", log=fault.log)
 
 
 def _timing(task: Task, chip: Chip, captured: Captured, index: int) -> Timing:

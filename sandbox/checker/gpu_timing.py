@@ -15,6 +15,7 @@ from problems.spec import Case
 from sandbox.checker import vmm
 from sandbox.checker.cases import check, drawn, judge_cases
 from sandbox.checker.guest import Forgery, Guest
+from sandbox.checker.kernels import read, records
 from sandbox.checker.memory import HostMemory
 from sandbox.checker.outcome import Outcome, Progress, Refuted, Request
 from sandbox.checker.task import Task
@@ -61,6 +62,7 @@ class Device:
 def judge(task: Task, request: Request, guest: Guest, device: Device, progress: Progress) -> Outcome:
     """Judge one candidate in a device guest."""
     timings: dict[int, Measured] = {}
+    recorded: list[bytes] = []
 
     def run() -> None:
         tests: list[tuple[Role, Case]] = [("test", case) for case in task.problem.tests]
@@ -69,13 +71,15 @@ def judge(task: Task, request: Request, guest: Guest, device: Device, progress: 
         if request.mode is not Mode.TEST:
             for index in _order(len(task.problem.benchmarks), request.mode):
                 timings[index] = _time(task, task.problem.benchmarks[index], request.mode, guest, device, progress)
+        recorded.append(guest.kernels())
 
     verdict = judge_cases(request, progress, guest, run)
     torch.cuda.empty_cache()
     if verdict is None:
         ordered = tuple(timings[index] for index in sorted(timings))
         verdict = Passed(cases=tuple(progress.checks), timings=ordered)
-    return Outcome(verdict)
+    # Which kernels ran says which of a candidate's paths did: one chip's path is not another's.
+    return Outcome(verdict, records(read(recorded[0], progress.flags)) if recorded else ())
 
 
 def _order(count: int, mode: Mode) -> list[int]:

@@ -32,14 +32,9 @@ def records(*evidences: Evidence) -> tuple[KernelRecord, ...]:
     return tuple(found.values())
 
 
-def unbuilt(evidence: Evidence, target: str) -> RecordedKernel | None:
-    """The first kernel that was launched for real and did not build for `target`, if any."""
-    return next((kernel for kernel in evidence.kernels if kernel.target == target and kernel.error is not None), None)
-
-
 def _record(kernel: RecordedKernel, launches: int) -> KernelRecord:
     record = KernelRecord(name=kernel.name, target=kernel.target, launches=launches, error=kernel.error)
-    if kernel.error is not None:
+    if kernel.error is not None or not kernel.target.startswith("gfx"):
         return record
     try:
         return record.model_copy(update={"isa": report(kernel)})

@@ -16,7 +16,7 @@ from sandbox.candidate import Candidate
 from sandbox.cpu import CpuRunner
 from sandbox.isolation import works
 from sandbox.runner import Mode, Unsupported
-from sandbox.verdict import BuildFailed, Crashed, Estimated, Judgement, Passed, Rejected, TimedOut, WrongAnswer
+from sandbox.verdict import BuildFailed, Crashed, Estimated, Judgement, Passed, Rejected, TimedOut, Untimed, WrongAnswer
 
 VECTORADD = load("pmpp/vectoradd")
 CONFINED = works("bubblewrap") or works("namespaces")
@@ -233,3 +233,18 @@ def test_nothing_outlives_the_control_process(end: signal.Signals | None) -> Non
     while (left := {pid for pid in running if Path(f"/proc/{pid}").exists()}) and time.monotonic() < deadline:
         time.sleep(0.02)
     assert left == set()
+
+
+@pytest.mark.slow
+def test_a_published_size_that_does_not_build_fails_the_build(runner: CpuRunner) -> None:
+    source = honest().replace("BLOCK=1024", "BLOCK=1024 if out.numel() < 1 << 20 else 1000")
+    judgement = judge(runner, source, Mode.BENCHMARK)
+    assert isinstance(judgement.verdict, BuildFailed) and judgement.verdict.reason.startswith("size: 1024")
+    assert isinstance(judge(runner, source, Mode.TEST).verdict, Passed)
+
+
+@pytest.mark.slow
+def test_host_code_that_needs_values_has_no_estimate(runner: CpuRunner) -> None:
+    judgement = judge(runner, honest(before="scale = a[0, 0].item()"), Mode.BENCHMARK)
+    assert isinstance(judgement.verdict, Passed) and judgement.time_kind == "none"
+    assert all(isinstance(timing, Untimed) and "item" in timing.reason for timing in judgement.verdict.timings)
