@@ -135,7 +135,7 @@ def test_the_judge_is_never_quoted_on_its_own_faults(tmp_path: Path) -> None:
 def test_the_same_run_twice_decides_the_same(tmp_path: Path, strategy: object) -> None:
     assert callable(strategy)
     first, second = (
-        start(strategy(20), tmp_path / name, CountingRunner(), CountingModel(tmp_path)) for name in ("one", "two")
+        start(strategy(16), tmp_path / name, CountingRunner(), CountingModel(tmp_path)) for name in ("one", "two")
     )
     assert decisions(first.folder) == decisions(second.folder)
 
@@ -151,6 +151,7 @@ def cut(folder: Path, records: list[Record], to: Path) -> Path:
     return left
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("strategy", [search, refine])
 def test_a_resume_at_every_record_boundary_ends_as_the_whole_run(tmp_path: Path, strategy: object) -> None:
     assert callable(strategy)
