@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from dataset import leaks, rows
-from dataset.attempt import Attempt, Record, RecordError, RunStarted
+from dataset.attempt import Attempt, Record, RecordError, RunnerFault, RunStarted
 from dataset.blobs import Blobs
 from dataset.card import Census, render
 from dataset.disk import record_error
@@ -86,7 +86,7 @@ class _Export:
         self._redactions = self._duplicates = 0
         self._attempts: dict[str, bytes] = {}
         self._blobs: set[str] = set()
-        self._runs: set[str] = set()
+        self._runs: dict[str, rows.Row] = {}
         self._tables: dict[str, TableWriter] = {}
 
     def write(self, folders: list[Path], out_dir: Path) -> ExportSummary:
@@ -96,6 +96,8 @@ class _Export:
             }
             for folder in folders:
                 self._write_run(folder)
+            for run_id, row in self._runs.items():
+                self._put("runs", run_id, row)
             self._refuse_leaks()
         counts = {name: table.rows for name, table in self._tables.items()}
         (self._folder / "README.md").write_text(render(self._census, counts, self._redactions))
@@ -108,21 +110,25 @@ class _Export:
         return summary
 
     def _write_run(self, folder: Path) -> None:
-        others: list[Record] = []
         run: RunStarted | None = None
-        attempts = 0
-        for record in read(folder):
-            if isinstance(record, Attempt):
-                if run is None:
-                    raise RecordError(f"{folder / JOURNAL_NAME} has an attempt before the run's start")
+        last: Record | None = None
+        attempts = faults = 0
+        for last in read(folder):
+            if isinstance(last, RunStarted):
+                run = last
+            elif run is None:
+                raise RecordError(f"{folder / JOURNAL_NAME} does not begin with the run's start")
+            elif isinstance(last, Attempt):
                 attempts += 1
-                self._write_attempt(record, run, Blobs(folder))
+                self._write_attempt(last, run, Blobs(folder))
             else:
-                run = record if isinstance(record, RunStarted) else run
-                others.append(record)
-        if run is not None and run.run_id not in self._runs:
-            self._runs.add(run.run_id)
-            self._put("runs", run.run_id, rows.run_row(others, attempts))
+                faults += isinstance(last, RunnerFault)
+        if run is None or last is None:
+            return
+        # Of two copies of a run, the one that got further.
+        known = self._runs.get(run.run_id)
+        if known is None or known["attempts"] < attempts:
+            self._runs[run.run_id] = rows.run_row(run, last, attempts, faults)
 
     def _write_attempt(self, attempt: Attempt, run: RunStarted, blobs: Blobs) -> None:
         if self._is_duplicate(attempt):

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import Any, assert_never
 from urllib.parse import urlsplit
 
-from dataset.attempt import Attempt, Judged, ModelCall, Record, RecordError, RunEnded, RunnerFault, RunStarted, Unusable
+from dataset.attempt import Attempt, Judged, ModelCall, Record, RecordError, RunEnded, RunStarted, Unusable
 from problems.spec import Case
 from sandbox.verdict import (
     BuildFailed,
@@ -91,22 +91,22 @@ def kernel_rows(attempt: Attempt) -> list[Row]:
     return rows
 
 
-def run_row(records: list[Record], attempts: int) -> Row:
-    """The row of table ``runs``, from the run's records other than its `attempts` attempts."""
-    run = next(record for record in records if isinstance(record, RunStarted))
-    # A run that went on after an end has no end until the next one.
-    ended = records[-1] if isinstance(records[-1], RunEnded) else None
+def run_row(run: RunStarted, last: Record, attempts: int, runner_faults: int) -> Row:
+    """The row of table ``runs``; `last` is the journal's last record: a run that went on after an end has no end."""
+    ended = last if isinstance(last, RunEnded) else None
+    # Where a model was served is nobody's business; which public provider served it is.
+    served = {"base_url": provider(str(run.settings["base_url"]))} if run.settings.get("base_url") else {}
     return {
         "run_id": run.run_id,
         "problem": run.problem,
         "problem_sha256": run.problem_sha256,
         "strategy": run.strategy,
-        "settings_json": _json(run.settings),
+        "settings_json": _json({**run.settings, **served}),
         "seed": run.seed,
         "kernelwright_commit": run.commit,
         "started": moment(run.started, run.run_id),
         "attempts": attempts,
-        "runner_faults": sum(isinstance(record, RunnerFault) for record in records),
+        "runner_faults": runner_faults,
         "ended": moment(ended.ended, run.run_id) if ended else None,
         "end_reason": ended.reason if ended else None,
         "best_attempt_id": ended.best_attempt_id if ended else None,

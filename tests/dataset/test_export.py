@@ -144,6 +144,10 @@ def test_a_copy_of_a_run_adds_nothing(tmp_path: Path) -> None:
     summary = export([folder, copy], tmp_path / "out")
     assert summary.duplicates == summary.rows["attempts"] == len(OUTCOMES) and summary.rows["runs"] == 1
     assert export(folder, tmp_path / "one").rows == summary.rows
+    with Journal.open(copy) as journal:
+        journal.append(attempt(folder.name, 99, OUTCOMES[4], Blobs(copy)))
+    further = tables(export([folder, copy], tmp_path / "further").out_dir)
+    assert [row["attempts"] for row in further["runs"]] == [len(further["attempts"])] == [len(OUTCOMES) + 1]
 
 
 def test_two_attempts_of_one_id_are_an_error(tmp_path: Path) -> None:
@@ -154,6 +158,18 @@ def test_two_attempts_of_one_id_are_an_error(tmp_path: Path) -> None:
     with pytest.raises(RecordError, match=rf"two different attempts have the id {folder.name}\.0"):
         export([folder, tmp_path], tmp_path / "out")
     assert not (tmp_path / "out").exists()
+
+
+def test_a_run_says_how_it_was_set_and_whether_it_ended(tmp_path: Path) -> None:
+    first, second = make_run(tmp_path / "runs"), make_run(tmp_path / "runs")
+    with Journal.open(second) as journal:
+        journal.append(attempt(second.name, 99, OUTCOMES[4], Blobs(second)))
+    rows = {row["run_id"]: row for row in tables(export(tmp_path / "runs", tmp_path / "out").out_dir)["runs"]}
+    assert rows[first.name]["end_reason"] == "budget" and rows[first.name]["best_attempt_id"] == f"{first.name}.0"
+    assert rows[second.name]["end_reason"] is None and rows[second.name]["attempts"] == len(OUTCOMES) + 1
+    assert rows[first.name]["runner_faults"] == len(OUTCOMES)
+    settings = json.loads(str(rows[first.name]["settings_json"]))
+    assert settings["attempts"] == 30 and settings["base_url"] == "self-hosted"
 
 
 def test_a_missing_blob_or_a_damaged_journal_stops_the_export(tmp_path: Path) -> None:
