@@ -15,7 +15,7 @@ from sandbox.isa import read_instructions, read_registers, stream
 from sandbox.occupancy import occupancy
 from sandbox.pipes import mfma_tile
 from sandbox.programs import trace
-from sandbox.queues import residence
+from sandbox.queues import residence, waiting
 from sandbox.traffic import Traffic, sample, traffic
 from sandbox.ttir import TtirError
 from sandbox.waves import ProgramWork, WaveWork, program_work, wave_work
@@ -32,6 +32,8 @@ ISSUE_CYCLES = 4
 BARRIER_CYCLES = 40
 WAVE_START_CYCLES = 600
 """Dispatch, register set-up and the first scalar loads of a wave's arguments."""
+MEMORY_CHANNELS = 128
+"""HBM channels of MI300X, over which addresses are interleaved; its L2s and Infinity Cache have as many slices."""
 MAX_PROGRAMS = 1 << 40
 
 
@@ -141,22 +143,26 @@ def _waiting_cycles(kernel: RecordedKernel, wave: WaveWork, moved: Traffic) -> f
 def _rounds_us(chip: Chip, pipes: Pipes, memory_us: float, programs: int, per_cu: int) -> tuple[float, float]:
     """Full rounds of resident workgroups on one XCD, and a last one of what is left: computing alone, and in all.
 
-    Each round takes as long as the slower of its workgroups and its bytes; the first bytes come a latency late.
+    The waves of a round share the slowest memory level: its queues fill what its waits and pipes leave idle.
     """
     cus = chip.compute_units // chip.xcds
     on_xcd = -(-programs // chip.xcds)
     full, left = divmod(on_xcd, cus * per_cu)
-    rounds = [(full, per_cu, cus * per_cu / on_xcd)] if full else []
-    rounds += [(1, -(-left // cus), left / on_xcd)] if left else []
+    rounds = [(full, per_cu, cus * per_cu)] if full else []
+    rounds += [(1, -(-left // cus), left)] if left else []
     # One round ends with its busiest workgroup; over many, whoever is free takes the next.
     uneven = 1 + (pipes.imbalance - 1) / sum(count for count, _, _ in rounds)
-    compute = total = 0.0
-    for count, workgroups, share in rounds:
-        alone = _round_s(chip, pipes, workgroups) * uneven * 1e6
-        compute += count * alone
-        total += count * max(alone, memory_us * share)
+    demand = memory_us / (on_xcd * chip.xcds * pipes.waves)
     fill = (WAVE_START_CYCLES + HBM_LATENCY) / chip.clock_hz * 1e6
-    return compute, max(total, memory_us + fill)
+    compute = total = late = 0.0
+    for count, workgroups, resident in rounds:
+        alone = _round_s(chip, pipes, workgroups) * uneven * 1e6
+        queued = waiting(MEMORY_CHANNELS, demand, alone, resident * chip.xcds * pipes.waves)
+        compute += count * alone
+        total += count * (alone + queued)
+        # Memory stands still until the first waves ask: a latency that no round hides where memory is the bound.
+        late = late or fill * queued / (alone + queued)
+    return compute, total + late
 
 
 def _round_s(chip: Chip, pipes: Pipes, workgroups: int) -> float:

@@ -7,6 +7,7 @@ not arrive in turn. (Reiser and Lavenberg, "Mean-value analysis of closed multic
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 
@@ -24,3 +25,15 @@ def residence(demands: Mapping[str, float], delay: float, customers: int) -> flo
             return 0.0
         queued = {name: count * stay / total for name, stay in stays.items()}
     return total
+
+
+def waiting(channels: int, demand: float, delay: float, customers: int) -> float:
+    """Time each of `customers` queues for one of many equal memory channels, in a round that takes `delay` otherwise.
+
+    `demand` is a customer's bytes over the bandwidth of all channels together. Schweitzer's approximation of mean value
+    analysis, which for equal channels is one quadratic: with r the stay at a channel,
+    r = demand (1 + (customers - 1) r / (delay + channels r)). What is not queueing is part of the latency already.
+    """
+    b = demand * (channels + customers - 1) - delay
+    stay = (b + math.sqrt(b * b + 4 * channels * demand * delay)) / (2 * channels)
+    return max(0.0, channels * (stay - demand), customers * demand - delay)

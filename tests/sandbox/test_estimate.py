@@ -10,7 +10,7 @@ from sandbox.estimate import estimate
 from sandbox.evidence import RecordedKernel, RecordedLaunch
 from sandbox.isa import stream
 from sandbox.programs import trace
-from sandbox.queues import residence
+from sandbox.queues import residence, waiting
 from sandbox.traffic import sample, traffic
 from sandbox.verdict import Estimated, Untimed
 from sandbox.waves import program_work, wave_work
@@ -206,3 +206,20 @@ def test_waves_share_pipes() -> None:
         assert time / waves < last + 1e-9
         last = time / waves
     assert last == pytest.approx(3, rel=0.05)
+
+
+def test_waves_share_memory() -> None:
+    """Nothing where memory is idle; where it is the bound, what brings the round to its bytes over the bandwidth."""
+    assert waiting(128, 0.0, 5.0, 1000) == 0
+    assert waiting(128, 1e-6, 100.0, 1000) < 0.01
+    for delay in (1.0, 2.0, 5.0):
+        assert 10 <= delay + waiting(128, 0.01, delay, 1000) < 10.5
+    waits = [waiting(128, 0.01, 10.0, customers) for customers in (1, 100, 1000, 2000)]
+    assert waits == sorted(waits)
+    assert waits[0] == pytest.approx(0, abs=1e-9)
+
+
+def test_more_in_flight_comes_nearer_to_the_bandwidth() -> None:
+    """The same copy with a quarter of the workgroups resident: LDS that it does not use keeps the others out."""
+    crowded, alone = (estimated(launched(0), VECTOR, changed(0, shared_bytes=size)).us for size in (0, 32_768))
+    assert alone > crowded
