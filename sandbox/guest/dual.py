@@ -19,7 +19,7 @@ from triton.runtime import interpreter
 from triton.runtime.cache import triton_key
 from triton.runtime.jit import JITFunction
 
-from . import floats
+from . import floats, libdevice
 from .hip_driver import HipDriver
 from .other_targets import OtherTargets
 from .record import Record, describe_source
@@ -132,6 +132,7 @@ def _let_device_functions_run() -> None:
             self._patched = patch_language(both_languages) if _depth == 0 else None
             if self._patched is not None:
                 _bind_members(self._patched)
+                libdevice.patch(self._patched)
             _depth += 1
 
         def restore(self) -> None:

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 import torch
 import triton
+from triton.runtime import driver as active_driver
 
 from . import device_map, dual, floats, memory
 from .launches import LaunchWatch
@@ -97,8 +98,9 @@ class OnDevice:
         torch.cuda.init()
         self.record = Record()
         self._watch = LaunchWatch(self.record, _arch())
-        # The first kernel of a process pays for context and allocator; no candidate should.
+        # The first kernel of a process pays for context, allocator and Triton's driver module; no candidate should.
         torch.zeros(1, device="cuda")
+        active_driver.active.get_current_target()
         self._synchronize = torch.cuda.synchronize
         self._synchronize()
 

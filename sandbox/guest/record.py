@@ -75,10 +75,7 @@ class Record:
 
     def is_build_fault(self, error: BaseException) -> bool:
         """Whether `error`, or what it was raised from, is a kernel that did not build."""
-        chain: list[BaseException] = []
-        while error is not None and error not in chain:
-            chain.append(error)
-            error = error.__cause__ or error.__context__  # type: ignore[assignment]
+        chain = list(causes(error))
         kinds = {type(link).__name__ for link in chain}
         return "OutOfResources" in kinds or any(link is fault for link in chain for fault in self._faults)
 
@@ -96,6 +93,16 @@ class Record:
             kernels.append(kernel if left >= 0 else {**kernel, "ttir": "", "amdgcn": ""})
         # Non-finite scalar arguments are not JSON; the estimate needs sizes only.
         return json.dumps({"kernels": kernels, "launches": _finite(self.launches[after:])}).encode()
+
+
+def causes(error: BaseException) -> Iterator[BaseException]:
+    """An exception, what it was raised from, and so on."""
+    seen: set[int] = set()
+    link: BaseException | None = error
+    while link is not None and id(link) not in seen:
+        seen.add(id(link))
+        yield link
+        link = link.__cause__ or link.__context__
 
 
 def describe_source(source: Any) -> dict[str, Any]:

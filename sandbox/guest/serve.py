@@ -14,10 +14,13 @@ from typing import Any
 from . import wire
 from .memory import Buffer
 from .modes import GuestMode, Kernel
+from .record import Record, causes
 from .tree import Encoder, decode
 
 _SOURCE_NAME = "submission.py"
 _GUEST = str(Path(__file__).parent)
+_EMULATION = ("triton/runtime/interpreter.py", "guest/gpu_stand_in.py")
+"""Where an emulated construct (inline assembly, CUDA graphs) ends in `NotImplementedError`."""
 
 MAX_TREE_BYTES = 900 << 10
 """Longest description of a result; leaves room in a header of `wire.MAX_HEADER`."""
@@ -83,8 +86,7 @@ class Guest:
         try:
             tree, event_us = self._run(header)
         except BaseException as error:  # noqa: BLE001 - a candidate may raise anything, SystemExit too
-            kind = "build" if record.is_build_fault(error) else "run"
-            return {"op": "raised", "kind": kind, "log": _log(error)}
+            return {"op": "raised", "kind": _kind(error, record), "log": _log(error)}
         return {"op": "returned", "tree": tree, "event_us": event_us}
 
     def _run(self, header: Mapping[str, Any]) -> tuple[dict[str, Any], float | None]:
@@ -118,6 +120,20 @@ def _import(path: Path) -> Kernel:
     if not callable(kernel):
         raise ImportError("the submission defines no function custom_kernel(data)")
     return kernel
+
+
+def _kind(error: BaseException, record: Record) -> str:
+    """``build``: a kernel did not compile or fit; ``unsupported``: the emulation lacks something; else ``run``."""
+    chain = list(causes(error))
+    if record.is_build_fault(error):
+        return "build"
+    lacking = any(isinstance(link, NotImplementedError) and _raised_by_emulation(link) for link in chain)
+    return "unsupported" if lacking else "run"
+
+
+def _raised_by_emulation(error: BaseException) -> bool:
+    frames = traceback.extract_tb(error.__traceback__)
+    return bool(frames) and frames[-1].filename.endswith(_EMULATION)
 
 
 def _log(error: BaseException) -> str:

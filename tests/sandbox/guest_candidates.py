@@ -7,6 +7,8 @@ import sys
 import torch
 import triton
 import triton.language as tl
+from triton.language.extra import libdevice
+from triton.language.extra.libdevice import rint
 from task import input_t, output_t
 from utils import DeterministicContext, make_match_reference, verbose_allclose
 
@@ -52,6 +54,13 @@ def matmul(a, b, c, M, N, K, sam, sak, sbk, sbn, BM: tl.constexpr, BN: tl.conste
 
 
 @triton.jit
+def library(x, out, BLOCK: tl.constexpr):
+    offsets = tl.arange(0, BLOCK)
+    values = tl.load(x + offsets)
+    tl.store(out + offsets, libdevice.tanh(values) + libdevice.pow(tl.abs(values), 1.5) + rint(values * 10))
+
+
+@triton.jit
 def softmax(x, out, n, BLOCK: tl.constexpr):
     offsets = tl.arange(0, BLOCK)
     row = tl.load(x + tl.program_id(0) * n + offsets, mask=offsets < n, other=-float("inf"))
@@ -68,6 +77,10 @@ def to_fp8(x, out, n, BLOCK: tl.constexpr):
 def custom_kernel(data: input_t) -> output_t:
     assert all(x.is_cuda and x.device.type == "cuda" for x in data)
     assert "custom_kernel" in inspect.getsource(custom_kernel)
+    if len(data) == 1 and data[0].dim() == 3:
+        out = torch.empty_like(data[0])
+        library[(1,)](data[0], out, BLOCK=out.numel())
+        return out
     if len(data) == 1 and data[0].dim() == 2:
         (x,) = data
         out = torch.empty_like(x)
@@ -107,12 +120,21 @@ def matmul(a, b, c, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
 
 
 @triton.jit
+def assembled(x):
+    offsets = tl.arange(0, 64)
+    value = tl.inline_asm_elementwise("v_mov_b32 $0, $1", "=v,v", [tl.load(x + offsets)], tl.float32, True, 1)
+    tl.store(x + offsets, value)
+
+
+@triton.jit
 def wrong(x):
     tl.store(x, tl.no_such_function(x))
 
 
 def custom_kernel(data):
     a, b = data
+    if a.dim() == 1 and a.numel() == 64:
+        assembled[(1,)](a)
     if a.dim() == 1:
         wrong[(1,)](a)
     c = torch.empty(a.shape[0], b.shape[1], device="cuda")

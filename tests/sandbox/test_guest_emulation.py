@@ -41,6 +41,10 @@ def test_numbers_and_code_of_one_candidate(tmp_path: Path) -> None:
         out = guest.tensor(guest.call(wide)["tree"])
         assert torch.equal(out.float(), wide.clamp(-240, 240).to(FP8).float())
 
+        cube = torch.randn(4, 8, 8, generator=draw)
+        out = guest.tensor(guest.call(cube)["tree"])
+        assert torch.allclose(out, cube.tanh() + cube.abs().pow(1.5) + (cube * 10).round(), rtol=1e-6, atol=1e-6)
+
         _check_record(guest)
     assert "Traceback" not in log.read_text() and "leaked" not in log.read_text()
 
@@ -50,7 +54,7 @@ def _check_record(guest: GuestClient) -> None:
     kernels, launches = record["kernels"], record["launches"]
     built = [kernel for kernel in kernels if not kernel["error"]]
     assert {(kernel["name"], kernel["target"]) for kernel in built} == {
-        (name, target) for name in ("add", "matmul", "softmax", "to_fp8") for target in ("gfx942", "gfx950")
+        (name, target) for name in ("add", "library", "matmul", "softmax", "to_fp8") for target in ("gfx942", "gfx950")
     }
     assert all("v_mfma" in kernel["amdgcn"] for kernel in built if kernel["name"] == "matmul")
     assert all(kernel["metadata"]["warp_size"] == 64 and "tt.func" in kernel["ttir"] for kernel in built)
@@ -80,7 +84,9 @@ def test_a_kernel_that_does_not_build_for_the_first_target(tmp_path: Path) -> No
         assert "Hardware limit: 65536" in answer["log"] and 'File "submission.py"' in answer["log"]
         answer = guest.call(torch.zeros(4), torch.zeros(4))
         assert (answer["op"], answer["kind"]) == ("raised", "build")
-        errors = [kernel["error"] for kernel in guest.kernels()["kernels"]]
+        answer = guest.call(torch.zeros(64), torch.zeros(4))
+        assert (answer["op"], answer["kind"]) == ("raised", "unsupported") and "inline_asm" in answer["log"]
+        errors = [kernel["error"] for kernel in guest.kernels()["kernels"] if kernel["error"]]
         assert len(errors) == 2
         assert "Required: 98304, Hardware limit: 65536" in errors[0] and "no_such_function" in errors[1]
     with GuestClient("emulate", "gfx950,gfx942", tmp_path / "log") as guest:
