@@ -213,7 +213,8 @@ def test_waves_share_memory() -> None:
     assert waiting(128, 0.0, 5.0, 1000) == 0
     assert waiting(128, 1e-6, 100.0, 1000) < 0.01
     for delay in (1.0, 2.0, 5.0):
-        assert 10 <= delay + waiting(128, 0.01, delay, 1000) < 10.5
+        few, many = (delay + waiting(128, 10 / count, delay, count) for count in (1000, 10_000))
+        assert 10 <= many < few < 11
     waits = [waiting(128, 0.01, 10.0, customers) for customers in (1, 100, 1000, 2000)]
     assert waits == sorted(waits)
     assert waits[0] == pytest.approx(0, abs=1e-9)
