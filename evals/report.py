@@ -89,7 +89,8 @@ def html(run: RecordedRun, problem: Problem) -> str:
 
 def text(run: RecordedRun, problem: Problem) -> str:
     """The summary: what was asked, what came of it, and where every figure comes from."""
-    return render("summary.txt.j2", run=run, problem=problem, best=best_of(run, problem), words=standing_words)
+    words = render("summary.txt.j2", run=run, problem=problem, best=best_of(run, problem), words=standing_words)
+    return words.strip() + "\n"
 
 
 def best_of(run: RecordedRun, problem: Problem) -> Best | None:
