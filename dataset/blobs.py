@@ -39,11 +39,14 @@ class Blobs:
             return sha256
         path = self.path(sha256)
         try:
-            self._make(path.parent)
+            self.root.mkdir(exist_ok=True)
+            path.parent.mkdir(exist_ok=True)
             if not _holds(path, data):
                 _write(path, data)
-            # Also where the file was there: whoever wrote it may have been killed before the folder was synced.
-            sync_folder(path.parent)
+            # Also where the file was there: whoever wrote it may have been killed before the folders were synced. From
+            # the inside out and in a row: what one sync has committed costs the next nothing.
+            for folder in (path.parent, self.root, self.root.parent):
+                sync_folder(folder)
         except OSError as error:
             raise record_error("store a blob in", path.parent, error) from error
         self._durable.add(sha256)
@@ -68,12 +71,6 @@ class Blobs:
             return self.get(sha256).decode()
         except UnicodeDecodeError as error:
             raise RecordError(f"the blob {self.path(sha256)} is not text: {error}") from error
-
-    def _make(self, folder: Path) -> None:
-        for parent in (self.root, folder):
-            if not parent.is_dir():
-                parent.mkdir(exist_ok=True)
-                sync_folder(parent.parent)
 
 
 def _encoded(content: str | bytes, root: Path) -> bytes:

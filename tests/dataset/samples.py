@@ -204,9 +204,9 @@ def make_run(root: Path, source: str = SOURCE, ended: bool = True) -> Path:
             record = attempt(folder.name, seq, outcome, blobs, source)
             assert record.model_call is not None
             journal.append(Intent(seq=seq, call="model", about=record.model_call.prompt_sha256), durable=False)
-            journal.append(Replied(seq=seq, model_call=record.model_call))
+            journal.append(Replied(seq=seq, model_call=record.model_call), durable=False)
             journal.append(RunnerFault(seq=seq, message="checker lost"), durable=False)
-            journal.append(record)
+            journal.append(record, durable=False)
         if ended:
             journal.append(RunEnded(reason="budget", best_attempt_id=f"{folder.name}.0", ended="2026-11-21T15:00:00Z"))
     return folder

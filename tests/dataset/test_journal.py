@@ -186,10 +186,11 @@ def test_a_missing_journal_is_an_error(tmp_path: Path, path: str) -> None:
 
 
 @pytest.mark.slow
-def test_kill_9_at_random_moments_loses_no_acknowledged_record(tmp_path: Path) -> None:
+def test_kill_9_at_random_moments_loses_no_acknowledged_record(tmp_path_factory: pytest.TempPathFactory) -> None:
+    folder = tmp_path_factory.mktemp("on_disk")
     acknowledged, torn = -1, 0
     for _ in range(24):
-        writer = start_writer(tmp_path)
+        writer = start_writer(folder)
         assert writer.stdout is not None
         writer.stdout.readline()
         # The kill follows some number of acknowledgements and an instant, so it falls anywhere in an append.
@@ -197,9 +198,9 @@ def test_kill_9_at_random_moments_loses_no_acknowledged_record(tmp_path: Path) -
             acknowledged = int(writer.stdout.readline())
         threading.Event().wait(random.random() / 500)
         acknowledged = max([acknowledged, *map(int, stop(writer))])
-        seen = [record.seq for record in read(tmp_path) if isinstance(record, RunnerFault)]
+        seen = [record.seq for record in read(folder) if isinstance(record, RunnerFault)]
         assert seen == list(range(len(seen))) and seen[-1] >= acknowledged
-        with Journal.open(tmp_path) as journal:
+        with Journal.open(folder) as journal:
             torn += journal.cut_bytes > 0
-        assert len(list(read(tmp_path))) == len(seen)
+        assert len(list(read(folder))) == len(seen)
     print(f"24 kills, {acknowledged + 1} records acknowledged, {torn} torn tails")
