@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from problems import load
-from tests.problems.references import PROBLEMS, draw, reference
+from tests.problems.references import draw, reference
 
 MARGIN = 4
 MATMUL = ("pmpp/matmul", {"m": 48, "n": 48, "k": 4096})
@@ -149,7 +149,7 @@ def test_vectoradd_takes_one_step_and_no_narrower_dtype(fill: str) -> None:
     assert worst("pmpp/vectoradd", data, torch.zeros_like(right).double()) > 100
 
 
-@pytest.mark.parametrize("name", PROBLEMS)
+@pytest.mark.parametrize("name", ["amd/fp8-mm", "pmpp/vectoradd"])
 def test_the_boards_answer_passes_our_rule(name: str) -> None:
     for case in load(name).small:
         data = draw(name, dict(case.params), case.fill)

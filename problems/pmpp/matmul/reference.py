@@ -22,13 +22,12 @@ def exact(data):
 
 
 def board_expected(data):
-    """The board's answer: torch's fp16 product on the device, rounded as its library does.
+    """The board's answer: torch's fp16 product on the GPU, whose very rounding the board asks for.
 
-    On a CPU, where there is no such library, the fp32 product rounded once: a right kernel may then differ from it
-    by a step here and there, as it may on the board.
+    None on a CPU: there torch sums in another order, so its bits say nothing about the board's.
     """
     a, b, _ = data
-    return a @ b if a.device.type != "cpu" else (a.float() @ b.float()).half()
+    return a @ b if a.device.type == "cuda" else None
 
 
 def _published(m, n, k, generator, device):
