@@ -42,7 +42,7 @@ _ANCHORS: dict[str, tuple[str, ...]] = {
     "bearer_token": ("bearer",),
     "assigned_key": ("apikey", "api_key", "secretkey", "secret_key", "passw"),
     "url_password": ("://",),
-    "home_path": ("/home/", "/users/", "/root/", "users\\"),
+    "home_path": ("/home/", "/users/", "/root", "users\\"),
 }
 
 
