@@ -15,7 +15,7 @@ from sandbox.launch import LaunchTime, NoEstimate, launch_time
 from sandbox.verdict import Estimated, Untimed
 
 MIN_COVERED = 0.5
-"""Below this share of the case's least traffic, the launches seen cannot be all that the candidate does."""
+"""Below this share of the case's least bytes or operations, the launches seen cannot be all that it does."""
 MAX_LAUNCHES = 512
 """Different launches of one call; each costs the reader milliseconds."""
 UNREADABLE = (ArithmeticError, LookupError, ValueError, TypeError, RecursionError)
@@ -97,8 +97,11 @@ def _tunes(one: RecordedLaunch, launch: RecordedLaunch, kernels: Sequence[Record
 def _check_covered(work: Work, times: Sequence[LaunchTime]) -> None:
     if not times:
         raise NoEstimate("no kernel launch was recorded")
-    asked = sum(time.asked_bytes for time in times)
+    asked, needed = sum(time.asked_bytes for time in times), sum(work.flops.values())
+    possible = sum(time.possible_flops for time in times)
     if asked < MIN_COVERED * work.bytes:
         raise NoEstimate(
             f"its kernels ask for {asked:.3g} bytes of the case's {work.bytes:.3g}: work is done elsewhere"
         )
+    if possible < MIN_COVERED * needed:
+        raise NoEstimate(f"its kernels compute at most {possible:.3g} of the case's {needed:.3g} operations")

@@ -13,7 +13,7 @@ from problems.spec import Work
 from sandbox.evidence import RecordedKernel, RecordedLaunch
 from sandbox.isa import read_instructions, read_registers, stream
 from sandbox.occupancy import occupancy
-from sandbox.pipes import mfma_tile
+from sandbox.pipes import LANES, mfma_tile
 from sandbox.programs import trace
 from sandbox.queues import residence, waiting
 from sandbox.traffic import Traffic, sample, traffic
@@ -50,6 +50,8 @@ class LaunchTime:
     parts_us: dict[str, float]
     asked_bytes: float
     """What its programs ask of memory, to see whether the launches cover the case's work."""
+    possible_flops: float
+    """The most its instructions can compute, for the same purpose."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,9 +80,10 @@ def launch_time(chip: Chip, work: Work, kernel: RecordedKernel, launch: Recorded
     if programs > MAX_PROGRAMS:
         raise NoEstimate(f"{programs} workgroups in one launch")
     if programs == 0:
-        return LaunchTime(chip.launch_floor_us, "launch", {"launch": chip.launch_floor_us}, 0.0)
+        return LaunchTime(chip.launch_floor_us, "launch", {"launch": chip.launch_floor_us}, 0.0, 0.0)
     share, moved = work_of(chip, work, kernel, launch, held.workgroups_per_cu)
-    pipes = pipes_of(chip, kernel, share, wave_work(stream(kernel), share, kernel), moved)
+    wave = wave_work(stream(kernel), share, kernel)
+    pipes = pipes_of(chip, kernel, share, wave, moved)
     memory = _memory_us(chip, moved)
     compute, total = _rounds_us(chip, pipes, max(memory.values()), programs, held.workgroups_per_cu)
     busy = _busy_us(chip, pipes, programs)
@@ -90,6 +93,8 @@ def launch_time(chip: Chip, work: Work, kernel: RecordedKernel, launch: Recorded
         bound=_bound(parts, compute, memory),
         parts_us=parts,
         asked_bytes=(share.load_bytes + share.store_bytes) * programs,
+        # A packed multiply-add is four operations a lane.
+        possible_flops=(wave.total.mfma_flops + 4 * LANES * wave.total.valu) * kernel.num_warps * programs,
     )
 
 

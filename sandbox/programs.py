@@ -23,6 +23,10 @@ MAX_WORK = 500_000_000
 """Operations times programs: about a second."""
 
 
+_PASSES = {"tf32x3": 3, "bf16x3": 3, "bf16x6": 6}
+"""Products of narrower parts that stand for one product of fp32 operands."""
+
+
 class Unresolved(TtirError):
     """The work depends on data, or on control flow this reader does not follow."""
 
@@ -201,7 +205,7 @@ def _dot(op: Op, weight: Floats, state: _State) -> None:
     if len(left) < 2 or len(result) < 2:
         raise Unresolved("tt.dot of something other than tiles")
     depth = left[-1] * (2 if "lhs = e2m1" in op.text else 1)
-    flops = 2.0 * depth
+    flops = 2.0 * depth * next((times for name, times in _PASSES.items() if f"inputPrecision = {name}" in op.text), 1)
     for size in result:
         flops *= size
     site = state.dots.setdefault(id(op), Dot(flops, result[-2], result[-1], dtype, np.zeros(len(weight))))

@@ -3,6 +3,8 @@
 from dataclasses import replace
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from problems.chips import chip
 from problems.spec import Case, Work
@@ -78,8 +80,8 @@ def test_loop_counts_follow_from_conservation(kernel: int, runs: list[float]) ->
 
 
 def test_never_below_the_roofline() -> None:
-    light = Work(flops={"fp16": 1e15}, bytes=1e9)
-    assert estimated(launched(1), light).us == pytest.approx(MI300X.roofline_us(light.flops, light.bytes), abs=1e-3)
+    slow = Work(flops={"fp64": 1.2e11}, bytes=1e8)
+    assert estimated(launched(1), slow).us == pytest.approx(MI300X.roofline_us(slow.flops, slow.bytes), abs=1e-3)
     for index, work in ((0, VECTOR), (1, MATMUL), (2, MATMUL), (3, MATMUL), (4, FP8), (6, MATMUL), (7, MATMUL)):
         assert estimated(launched(index), work).us > MI300X.roofline_us(work.flops, work.bytes)
 
@@ -184,6 +186,7 @@ def test_reasons_for_no_time() -> None:
     assert "no kernel launch" in no_time()
     assert "no kernel launch" in no_time(launched(1, tuning=True))
     assert "done elsewhere" in no_time(launched(8), work=VECTOR)
+    assert "compute at most" in no_time(launched(0), work=MATMUL)
     assert "measured" in no_time(launched(1), on="H100")
     assert "not compiled for MI355X" in no_time(launched(1), on="MI355X")
     assert "did not compile" in no_time(launched(1), kernels=changed(1, error="OutOfResources"))
@@ -191,6 +194,20 @@ def test_reasons_for_no_time() -> None:
     assert "vgpr_count" in no_time(launched(1), kernels=changed(1, amdgcn="s_endpgm"))
     huge = evidence().kernels[1].ttir.replace("128x64xf16", "9" * 6000 + "xf16")
     assert "could not be read" in no_time(launched(1), kernels=changed(1, ttir=huge))
+
+
+@settings(max_examples=80, deadline=None)
+@given(st.sampled_from([0, 1, 4, 7, 8]), st.sampled_from(["ttir", "amdgcn"]), st.data())
+def test_damaged_evidence_gives_a_time_or_a_reason(index: int, field: str, data: st.DataObject) -> None:
+    lines = getattr(evidence().kernels[index], field).splitlines()
+    at = data.draw(st.integers(0, len(lines) - 1))
+    noise = data.draw(
+        st.sampled_from(["", "}", "{", "%x = scf.for %y = %z to %w step %v {", "9" * 5000, "tt.dot", "é"])
+    )
+    text = "\n".join([*lines[:at], noise, *lines[at + data.draw(st.integers(0, 3)) :]])
+    found = estimate(MI300X, CASE, NOTHING, [launched(index)], changed(index, **{field: text}))
+    assert isinstance(found, Estimated | Untimed)
+    assert isinstance(found, Untimed) or 0 < found.us < float("inf")
 
 
 def test_waves_share_pipes() -> None:
