@@ -15,7 +15,6 @@ def write(evaluation: Evaluation, out: Path) -> tuple[Path, Path]:
     """Write ``eval.html`` and ``eval.json`` into `out`; `RecordError` where that cannot be done."""
     page, file = out / PAGE_NAME, out / FILE_NAME
     try:
-        out.mkdir(parents=True, exist_ok=True)
         page.write_text(render("eval.html.j2", evaluation=evaluation), encoding="utf-8", errors="replace")
         file.write_text(evaluation.model_dump_json(indent=1), encoding="utf-8", errors="replace")
     except OSError as error:

@@ -16,6 +16,7 @@ from agent.knobs import load_seeds
 from agent.settings import RunSettings, open_model
 from agent.state import judgement
 from dataset.attempt import Judged, Unusable
+from dataset.disk import record_error
 from evals import report
 from evals.players import Directory, Player, Strategy, player, read_source, reference
 from evals.score import Faulted, Sample, Score
@@ -73,10 +74,11 @@ def play(
     """Play every agent on every problem; runs are kept under ``out/runs``. `tell` hears of each sample.
 
     A fault of the runner costs one sample, which counts in no figure. `ProblemError` for what was named wrongly,
-    `ModelError` where a strategy's model is missing.
+    `ModelError` where a strategy's model is missing, `RecordError` where `out` cannot be written.
     """
     players = [player(text) for text in settings.agents]
     tasks = [load(name) for name in settings.problems]
+    _prepare(out)
     machines: list[Machine] = []
     samples: list[Sample] = []
     scores: list[Score] = []
@@ -99,6 +101,14 @@ def play(
         scores=tuple(scores),
         remarks=tuple(remarks),
     )
+
+
+def _prepare(out: Path) -> None:
+    """Make the folder before hours of play are spent on what could then not be written."""
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise record_error("write the evaluation in", out, error) from error
 
 
 def _play(table: _Table, who: Player) -> list[Sample]:

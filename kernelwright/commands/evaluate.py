@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -45,33 +45,34 @@ def evaluate(
 
     Exit status: 0 every agent was right at least once where it had a sample, 1 not, 2 usage, 3 fault.
     """
+    given = {"model": model, "api_key_env": api_key_env, "script": str(script) if script else None}
+    settings: dict[str, Any] = {
+        "agents": _listed("--agents", agents), "problems": _listed("--problems", problems), "samples": samples,
+        "attempts": attempts, "seed": seed, "mode": mode, "deadline_s": deadline_s,
+        "run": given | ({"base_url": base_url} if base_url else {}),
+    }  # fmt: skip
+    raise typer.Exit(_evaluate(settings, out, runner, chip))
+
+
+def _evaluate(given: dict[str, Any], out: Path, runner: Literal["auto", "cpu", "gpu"], chip: str | None) -> Status:
     import os
 
     from evals import page
     from evals.play import EvalSettings, play
+    from kernelwright.commands.run import settings_from
     from kernelwright.runners import open_runner, place_of
-    from sandbox.runner import Mode
 
     place = place_of(runner)
-    model_settings: dict[str, str | None] = {
-        "runner": place,
-        "model": model,
-        "api_key_env": api_key_env,
-        "script": str(script) if script else None,
-    }
-    settings = EvalSettings(
-        agents=_listed("--agents", agents),
-        problems=_listed("--problems", problems),
-        samples=samples, attempts=attempts, seed=seed, mode=Mode(mode), deadline_s=deadline_s,
-        run=model_settings | ({"base_url": base_url} if base_url else {}),
-    )  # fmt: skip
+    settings = EvalSettings.model_validate(given | {"run": given["run"] | {"runner": place}})
+    if "refine" in settings.agents:
+        settings_from({**settings.run, "problem": settings.problems[0], "strategy": "refine"})
     evaluation = play(settings, out, lambda problem: open_runner(place, problem, chip), dict(os.environ), note)
     html, file = page.write(evaluation, out)
     for score in evaluation.scores:
         time = f", best {score.best_us:.4g} us {score.time_kind} {score.chip}" if score.best_us is not None else ""
         say(f"{score.problem}  {score.agent}  {score.correct}/{score.n} right, {score.ready} ready{time}")
     note(f"wrote {html} and {file}")
-    raise typer.Exit(_status(evaluation.scores))
+    return _status(evaluation.scores)
 
 
 def _status(scores: tuple[Score, ...]) -> Status:

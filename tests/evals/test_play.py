@@ -80,7 +80,7 @@ def test_strategies_run_and_files_go_to_their_problem(played: tuple[Evaluation, 
 @pytest.mark.slow
 def test_page_and_file_are_written_and_read_back(played: tuple[Evaluation, Path], tmp_path: Path) -> None:
     evaluation, _ = played
-    html, file = page.write(evaluation, tmp_path / "out")
+    html, file = page.write(evaluation, tmp_path)
     assert "Dry run" in html.read_text()
     assert Evaluation.model_validate_json(file.read_text()) == evaluation
     (tmp_path / "taken").write_text("")

@@ -194,6 +194,20 @@ def test_settings_that_do_not_fit(capsys: pytest.CaptureFixture[str], tmp_path: 
     assert "prices" in err
 
 
+def test_an_evaluation_refuses_before_it_plays(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    for options, status, words in (
+        (("--agents", "serch", "--problems", "fp8-mm"), 2, "unknown agent"),
+        (("--agents", "search", "--problems", "fp9-mm"), 2, "did you mean"),
+        (("--agents", "refine", "--problems", "fp8-mm"), 2, "--model"),
+        (("--agents", ",", "--problems", "fp8-mm"), 2, "--agents names nothing"),
+        (("--agents", "search", "--problems", "fp8-mm", "--out", tmp_path / "file"), 3, "file"),
+    ):
+        got, out, err = ran(capsys, "eval", *options, "--runner", "cpu")
+        assert (got, out) == (status, ""), err
+        assert words in err
+
+
 def test_a_missing_key_names_its_variable(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
