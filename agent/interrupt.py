@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
 
 class Interrupt:
-    """Whether the run was asked to stop."""
+    """Whether the run was asked to stop. `on_request` is called once, at the first request: tell whoever asked."""
 
-    def __init__(self) -> None:
+    def __init__(self, on_request: Callable[[], None] = lambda: None) -> None:
         self.requested = False
+        self._on_request = on_request
 
     def request(self) -> None:
         """Ask the run to stop after the attempt in hand."""
-        self.requested = True
+        if not self.requested:
+            self.requested = True
+            self._on_request()
 
     @contextmanager
     def on_signals(self) -> Iterator[None]:
@@ -35,4 +38,4 @@ class Interrupt:
     def _take(self, number: int, frame: FrameType | None) -> None:
         if self.requested:
             raise KeyboardInterrupt
-        self.requested = True
+        self.request()

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from agent.state import RunState, score_us, time_kind
+from agent.state import RunState, judgement, score_us, time_kind
+from dataset.attempt import Attempt
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,10 +20,9 @@ class Limits:
 
     def reached(self, state: RunState) -> str:
         """Which limit is reached, in words; an empty text for none."""
-        spent, best = state.spent, state.best
-        best_us = score_us(best) if best else None
-        if self.target_us is not None and best_us is not None and best and best_us <= self.target_us:
-            return f"target reached: {best_us:.4g} us {time_kind(best)}"
+        spent, hit = state.spent, self._target(state.best)
+        if hit:
+            return hit
         if state.attempts >= self.attempts:
             return f"budget of {self.attempts} attempts spent"
         if self.wall_s is not None and spent.busy_s >= self.wall_s:
@@ -32,3 +32,10 @@ class Limits:
         if self.usd is not None and spent.cost_usd >= self.usd:
             return f"budget of {self.usd:g} US dollars spent"
         return ""
+
+    def _target(self, best: Attempt | None) -> str:
+        """In words where the target is reached by a candidate that the board would not refuse."""
+        best_us, said = (score_us(best), judgement(best)) if best else (None, None)
+        if self.target_us is None or best is None or said is None or best_us is None or best_us > self.target_us:
+            return ""
+        return "" if said.board_accepts is False else f"target reached: {best_us:.4g} us {time_kind(best)}"

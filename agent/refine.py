@@ -29,7 +29,7 @@ class Refine:
             return Repair(last.attempt_id, base=best.attempt_id if best and judgement(last) is None else None)
         if best is None:
             return Draft()
-        if best.move.kind == "seed" and self._chip not in self._written_for:
+        if self._chip not in self._written_for and not state.spent.model_calls:
             return Port(best.attempt_id, self._written_for[0])
         if state.since_best % STALE == STALE - 1:
             return Crossover(best.attempt_id, state.elite[1].attempt_id) if len(state.elite) > 1 else Draft()

@@ -21,7 +21,7 @@ from agent.move import Assignment, Move, Seed, Stop, Tune
 from agent.state import RunState, setting, time_kind
 from agent.trials import Trial, Trials
 
-ASKS = 8
+ASKS = 5
 """Suggestions asked of the optimiser before a setting is taken from the walk; it repeats itself near the end."""
 EXPLORE = 0.25
 """Chance of tuning another seed kernel than the best one's, where a problem has several."""

@@ -1,4 +1,8 @@
+import time
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from agent.extract import candidate, hypothesis
 from agent.header import header, with_header
@@ -88,3 +92,29 @@ def test_a_header_below_the_code_does_not_count() -> None:
 )
 def test_the_hypothesis_is_one_line(reply: str, said: str) -> None:
     assert hypothesis(reply) == said
+
+
+PIECES = st.sampled_from(
+    ["```python\n", "```\n", "~~~\n", "````py\n", KERNEL, "def custom_kernel(", "\r\n", "#!POPCORN ", "x"]
+)
+
+
+@given(st.lists(st.one_of(PIECES, st.text(max_size=20)), max_size=30).map("".join))
+def test_any_reply_gives_a_candidate_or_a_reason(reply: str) -> None:
+    made = candidate(reply, PROBLEM)
+    if isinstance(made, Candidate):
+        assert "custom_kernel" in made.source and made.source.count(f"#!POPCORN leaderboard {PROBLEM.board}\n") >= 1
+    else:
+        assert made.reason
+
+
+@pytest.mark.parametrize(
+    "piece", ["```\n", "```python\n```\n", "    ", "\n#", "~~~", "hypothesis", " >*_-", "#!POPCORN gpus\n"]
+)
+def test_a_long_reply_is_read_quickly(piece: str) -> None:
+    reply = piece * (400_000 // len(piece))
+    before_s = time.process_time()
+    candidate(reply, PROBLEM)
+    candidate(fenced(reply + KERNEL), PROBLEM)
+    hypothesis(reply)
+    assert time.process_time() - before_s < 5.0

@@ -1,6 +1,8 @@
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from agent.knobs import KnobError, apply, declared, load_seed, load_seeds
 from agent.run import SEED_KERNELS
@@ -136,3 +138,20 @@ def test_our_own_seeds_load_and_their_defaults_fit_every_chip_they_are_for(probl
         assert apply(kernel.source, kernel.defaults) == kernel.source
         for name in ("MI300X", "MI355X", "H200"):
             assert kernel.allows(kernel.defaults, chip(name).lds_bytes), f"{kernel.name} on {name}"
+
+
+VALUES = st.one_of(st.integers(-(2**40), 2**40), st.booleans(), st.sampled_from(["", ".cg", "a b", "evict_last"]))
+
+
+@given(st.lists(VALUES, min_size=1, max_size=6), st.lists(VALUES, min_size=6, max_size=6))
+def test_what_is_applied_is_declared_and_can_be_taken_back(
+    before: list[bool | int | str], after: list[bool | int | str]
+) -> None:
+    def text(value: bool | int | str) -> str:
+        return f'"{value}"' if isinstance(value, str) else repr(value)
+
+    source = "import x\n" + "".join(f"K{n} = {text(value)}  # knob\n" for n, value in enumerate(before)) + "# end"
+    knobs = {f"K{n}": after[n] for n in range(len(before))}
+    edited = apply(source, knobs)
+    assert declared(edited) == knobs
+    assert apply(edited, declared(source)) == source

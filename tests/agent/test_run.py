@@ -332,7 +332,8 @@ def test_a_script_that_runs_out_stops_the_run(tmp_path: Path) -> None:
 
 
 def test_an_interrupt_lets_the_attempt_finish(tmp_path: Path) -> None:
-    interrupt = Interrupt()
+    told: list[str] = []
+    interrupt = Interrupt(lambda: told.append("stopping"))
 
     def before(candidate: Candidate) -> None:
         if len(runner.judged) == 3:
@@ -341,7 +342,7 @@ def test_an_interrupt_lets_the_attempt_finish(tmp_path: Path) -> None:
     runner = CountingRunner(before)
     result = start(search(), tmp_path, runner, interrupt=interrupt)
     assert (result.ending, result.state.attempts, result.resumable) == ("interrupted", 3, True)
-    assert result.submission is not None
+    assert result.submission is not None and told == ["stopping"]
     assert decisions(resume(result.folder, CountingRunner()).folder)[:3] == decisions(result.folder)[:3]
 
 
@@ -381,6 +382,13 @@ def test_events_tell_the_run_as_it_goes(tmp_path: Path) -> None:
     assert [event.stage for event in watching.events if isinstance(event, Working)] == [
         "judging", "drafting", "judging", "drafting", "judging",
     ]  # fmt: skip
+
+
+def test_a_target_is_not_reached_by_what_the_board_refuses(tmp_path: Path) -> None:
+    refused = FakeRunner(lambda problem, candidate: passed(problem, 5.0, board_accepts=False), MACHINE)
+    assert start(search(3, target_us=10.0), tmp_path, refused).state.attempts == 3
+    taken = FakeRunner(lambda problem, candidate: passed(problem, 5.0), MACHINE)
+    assert start(search(3, target_us=10.0), tmp_path, taken).reason == "target reached: 5 us estimated"
 
 
 def test_an_unready_submission_says_what_it_lacks(tmp_path: Path) -> None:
