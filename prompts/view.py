@@ -5,6 +5,7 @@ Seeds and samples are left out, and so is everything about the judge's machine b
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import assert_never
 
@@ -27,6 +28,8 @@ from sandbox.verdict import (
     WrongAnswer,
 )
 
+# Where a library is installed tells a model nothing.
+_PACKAGES = re.compile(r'File "[^"\n]*/site-packages/')
 FAILED_CASES, LOG_LINES, LOG_CHARACTERS = 6, 60, 4000
 
 
@@ -107,7 +110,7 @@ def view(kernel: Kernel, bounds_us: dict[str, float]) -> View:
 
 def trimmed(log: str) -> str:
     """The end of a log, where the error stands: whole lines, at most `LOG_LINES` and `LOG_CHARACTERS`."""
-    lines = log.strip().splitlines()
+    lines = _PACKAGES.sub('File "', log).strip().splitlines()
     kept = lines[-LOG_LINES:]
     while len(kept) > 1 and sum(len(line) + 1 for line in kept) > LOG_CHARACTERS:
         kept = kept[1:]

@@ -63,6 +63,7 @@ def test_a_log_keeps_its_end_and_cannot_close_a_fence() -> None:
     assert kept.endswith("'''\nError: at the end") and kept.startswith("(") and "lines before these)" in kept
     assert len(trimmed("x" * 50_000)) <= LOG_CHARACTERS + 40
     assert trimmed("short") == "short"
+    assert trimmed('File "/opt/x/lib/python3.11/site-packages/triton/a.py", line 3') == 'File "triton/a.py", line 3'
 
 
 def test_only_some_failing_cases_are_listed() -> None:
