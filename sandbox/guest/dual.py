@@ -172,6 +172,9 @@ def _form(function: Any) -> Any:
         form = interpreter.InterpretedFunction(function.fn)
         names = function.fn.__globals__
         before = set(names)
+        if function.fn.__closure__:
+            # Rewriting compiles the function anew at module level, where it would lose what it closes over.
+            form.rewritten_fn[function.fn] = function.fn
         form.rewrite()
         for name in set(names) - before - set(_KEPT_NAMES):
             del names[name]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
+from triton.runtime.autotuner import Autotuner
 from triton.runtime.jit import JITFunction
 
 from .record import Record
@@ -21,6 +22,7 @@ class LaunchWatch:
         self._record = record
         self._target = target
         self._run = JITFunction.run
+        self._bench = Autotuner._bench
 
     def __enter__(self) -> LaunchWatch:
         """Start noting."""
@@ -32,14 +34,24 @@ class LaunchWatch:
                 note(self, kernel, args, grid, kwargs)
             return kernel
 
-        JITFunction.run = run
+        bench, record = self._bench, self._record
+
+        def bench_as_tuning(self: Any, *args: Any, **kwargs: Any) -> Any:
+            with record.as_tuning():
+                return bench(self, *args, **kwargs)
+
+        JITFunction.run, Autotuner._bench = run, bench_as_tuning
         return self
 
     def __exit__(self, *_: object) -> None:
         """Stop noting."""
-        JITFunction.run = self._run
+        JITFunction.run, Autotuner._bench = self._run, self._bench
 
     def _note(self, function: Any, kernel: Any, args: tuple[Any, ...], grid: Any, kwargs: dict[str, Any]) -> None:
+        index = self._record.compiled(kernel, self._target)
+        if self._record.tuning:
+            # An autotuner starts each configuration hundreds of times.
+            return
         signature = inspect.signature(function.fn)
         bound = signature.bind_partial(*args, **{k: v for k, v in kwargs.items() if k in signature.parameters})
         bound.apply_defaults()
@@ -47,4 +59,4 @@ class LaunchWatch:
         x, y, z = (*map(int, sizes), 1, 1)[:3]
         fixed = {parameter.name for parameter in function.params if parameter.is_constexpr}
         arguments = {name: value for name, value in bound.arguments.items() if name not in fixed}
-        self._record.launched(self._record.compiled(kernel, self._target), (x, y, z), arguments)
+        self._record.launched(index, (x, y, z), arguments)

@@ -41,10 +41,11 @@ def test_staged_host_buffers(guest: GuestClient) -> None:
     exact = torch.nn.functional.leaky_relu(a.double() @ b.double(), 0.5)
     assert torch.allclose(guest.tensor(answer["tree"]).double(), exact, rtol=1e-3, atol=1e-3)
     record = guest.kernels()
-    kernels = [record["kernels"][launch["kernel"]] for launch in record["launches"]]
-    assert {kernel["name"] for kernel in kernels} == {"matmul"}
-    assert {kernel["target"] for kernel in kernels} == {guest.ready["versions"]["arch"]}
-    assert record["launches"][-1]["args"]["M"] == 256 and record["launches"][-1]["call"] == 1
+    (launch,) = record["launches"]
+    kernel = record["kernels"][launch["kernel"]]
+    assert (kernel["name"], kernel["target"]) == ("matmul", guest.ready["versions"]["arch"])
+    assert launch["args"]["M"] == 256 and launch["call"] == 1 and not launch["tuning"]
+    assert len(record["kernels"]) > 1, "the autotuner's other configurations"
 
 
 @pytest.mark.slow
