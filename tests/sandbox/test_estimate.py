@@ -11,6 +11,7 @@ from problems.spec import Case, Work
 from sandbox.estimate import estimate
 from sandbox.evidence import RecordedKernel, RecordedLaunch
 from sandbox.isa import stream
+from sandbox.launch import engine_clock_hz
 from sandbox.programs import trace
 from sandbox.queues import residence, waiting
 from sandbox.traffic import sample, traffic
@@ -66,8 +67,23 @@ def test_parts_and_chip_are_named() -> None:
 
 
 def test_mfma_time_by_hand() -> None:
-    """1024 tiles: at most 4 on a unit, one wave a SIMD each, 64 steps of 32 MFMAs of 32 cycles at 1115 MHz."""
-    assert estimated(launched(1)).parts_us["mfma"] == pytest.approx(4 * 64 * 32 * 32 / 1.115e9 * 1e6, abs=1e-3)
+    """1024 tiles: at most 4 on a unit, one wave a SIMD each, 64 steps of 32 MFMAs of 32 cycles.
+
+    On the MI355X it is 16 MFMAs of 32 cycles, at 2400 MHz; the MI300X's clock is between that of dense products and 2100.
+    """
+    cycles = 4 * 64 * 32 * 32
+    assert cycles / 2.1e3 < estimated(launched(1)).parts_us["mfma"] < cycles / 1.115e3
+    found = estimate(MI355X, CASE, MATMUL, [launched(1, "gfx950")], evidence("gfx950").kernels)
+    assert isinstance(found, Estimated)
+    assert found.parts_us["mfma"] == pytest.approx(cycles / 2 / 2.4e3, abs=1e-3)
+
+
+def test_the_clock_falls_as_the_matrix_units_are_used() -> None:
+    assert engine_clock_hz(MI300X, "fp16", 0.94) == pytest.approx(1.115e9)
+    assert engine_clock_hz(MI300X, "fp16", 0.94 / 8) == MI300X.clock_hz
+    assert engine_clock_hz(MI300X, "fp16", 0.5) == pytest.approx(1.115e9 * 1.88 ** (1 / 3))
+    assert engine_clock_hz(MI300X, "fp16", 0.0) == engine_clock_hz(MI300X, None, 0.9) == MI300X.clock_hz
+    assert engine_clock_hz(MI355X, "fp16", 0.9) == MI355X.clock_hz
 
 
 @pytest.mark.parametrize(("kernel", "runs"), [(1, [63]), (6, [64]), (4, [55]), (7, [1024 / 304, 63 * 1024 / 304])])
@@ -100,9 +116,9 @@ def test_a_second_workgroup_hides_latency() -> None:
 
 
 def test_few_workgroups_leave_units_idle() -> None:
-    """32 tiles on 304 units take as long as 304 of them."""
+    """304 tiles on 304 units take little longer than 32, and only because power then holds the clock down."""
     few, many = (estimated(launched(1, **grid_of(128 * rows, 128 * 8, 4096)), NOTHING) for rows in (4, 38))
-    assert few.us == pytest.approx(many.us, rel=0.02)
+    assert 0.7 * many.us < few.us <= many.us
 
 
 def test_a_tail_costs_a_round() -> None:
@@ -173,7 +189,7 @@ def test_the_next_chip_is_faster() -> None:
 def test_unreadable_triton_falls_back_on_the_case() -> None:
     """The work of the case over the grid: near what the same kernel gives where its Triton code is read."""
     blind = estimated(launched(1), kernels=changed(1, ttir="not Triton IR"))
-    assert blind.parts_us["mfma"] == pytest.approx(estimated(launched(1)).parts_us["mfma"], rel=1e-6)
+    assert blind.parts_us["mfma"] == pytest.approx(estimated(launched(1)).parts_us["mfma"], rel=0.02)
 
 
 def no_time(*launches: RecordedLaunch, kernels: object = None, work: Work = MATMUL, on: str = "MI300X") -> str:
