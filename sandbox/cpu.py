@@ -13,7 +13,7 @@ from sandbox.candidate import Candidate
 from sandbox.checker.client import Client
 from sandbox.harness import harness_sha256
 from sandbox.runner import DEADLINE_S, Mode, RunnerError
-from sandbox.screen import refuse
+from sandbox.screen import advised, refuse
 from sandbox.verdict import Judgement, Machine
 
 
@@ -48,7 +48,7 @@ class CpuRunner:
     ) -> Judgement:
         """Judge one candidate; see `sandbox.checker.emulation` for what is done. Raises `RunnerError`."""
         refused = refuse(problem, candidate, self.machine())
-        return refused or self._checker().judge(problem, candidate, mode, deadline_s)
+        return refused or advised(self._checker().judge(problem, candidate, mode, deadline_s), candidate)
 
     def close(self) -> None:
         """Stop the checker and its guests."""

@@ -9,7 +9,7 @@ from problems.spec import Problem
 from sandbox.candidate import Candidate
 from sandbox.checker.client import Client
 from sandbox.runner import DEADLINE_S, Mode
-from sandbox.screen import refuse
+from sandbox.screen import advised, refuse
 from sandbox.verdict import Judgement, Machine
 
 
@@ -28,7 +28,7 @@ class GpuRunner:
     ) -> Judgement:
         """Judge one candidate; see `sandbox.checker.gpu_timing` for what is done. Raises `RunnerError`."""
         refused = refuse(problem, candidate, self.machine())
-        return refused or self._client.judge(problem, candidate, mode, deadline_s)
+        return refused or advised(self._client.judge(problem, candidate, mode, deadline_s), candidate)
 
     def close(self) -> None:
         """Stop the checker and its guests."""

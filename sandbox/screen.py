@@ -33,6 +33,12 @@ def advise(candidate: Candidate) -> tuple[Finding, ...]:
     )
 
 
+def advised(judgement: Judgement, candidate: Candidate) -> Judgement:
+    """The judgement with the advice on its candidate among its flags."""
+    flags = tuple(f"line {finding.line}: {finding.message}" for finding in advise(candidate)[:1])
+    return judgement.model_copy(update={"flags": judgement.flags + flags})
+
+
 def refuse(problem: Problem, candidate: Candidate, machine: Machine) -> Judgement | None:
     """The judgement on a candidate that is no submission; None where it must be judged."""
     rejected = screen(problem, candidate)

@@ -44,16 +44,16 @@ class Client:
         return self._machine
 
     def judge(self, problem: Problem, candidate: Candidate, mode: Mode, deadline_s: float) -> Judgement:
-        """Judge one candidate; a lost checker is started anew once. Raises `RunnerError`, `ProblemError`."""
+        """Judge one candidate; after a fault of the place, once more with a new checker. Raises `RunnerError`."""
         header = {"op": "judge", "problem": problem.name, "root": str(self._root)}
         header |= {"mode": mode.value, "deadline_s": str(deadline_s)}
         try:
-            frame = self._ask(header, candidate.source, deadline_s)
-        except _Lost:
-            frame = self._ask(header, candidate.source, deadline_s)
-        if frame.op != "judgement":
-            _raise(frame)
-        return Judgement.model_validate_json(frame.payload)
+            return self._ask(header, candidate.source, deadline_s)
+        except Unsupported:
+            raise
+        except RunnerError:
+            self.close()
+            return self._ask(header, candidate.source, deadline_s)
 
     def close(self) -> None:
         """Stop the checker and every guest of it."""
@@ -61,14 +61,17 @@ class Client:
         if program is not None:
             program.close()
 
-    def _ask(self, header: dict[str, str], source: str, deadline_s: float) -> wire.Frame:
+    def _ask(self, header: dict[str, str], source: str, deadline_s: float) -> Judgement:
         program = self._started()
         until_s = time.monotonic() + 2 * deadline_s + BEYOND_S
         try:
             wire.send(program.sock, header, source.encode(), until_s=until_s)
-            return wire.receive(program.sock, until_s, accept_fds=False)
+            frame = wire.receive(program.sock, until_s, accept_fds=False)
         except wire.WireError as error:
             raise self._lost(error) from error
+        if frame.op != "judgement":
+            _raise(frame)
+        return Judgement.model_validate_json(frame.payload)
 
     def _started(self) -> Program:
         if self._program is not None and self._program.alive:
@@ -88,16 +91,12 @@ class Client:
         self._machine = Machine.model_validate(frame.header["machine"])
         return self._program
 
-    def _lost(self, error: Exception) -> _Lost:
+    def _lost(self, error: Exception) -> RunnerError:
         """The checker died or fell silent: take it down, and say what it last said."""
         assert self._program is not None
         how, output = self._program.ending(), self._program.output()
         self.close()
-        return _Lost(f"the checker was lost: {error}; {how}\n{output[-4096:]}".strip())
-
-
-class _Lost(RunnerError):
-    """The checker died or fell silent."""
+        return RunnerError(f"the checker was lost: {error}; {how}\n{output[-4096:]}".strip())
 
 
 def _raise(frame: wire.Frame) -> None:

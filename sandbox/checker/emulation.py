@@ -21,7 +21,7 @@ from sandbox.checker.task import Task
 from sandbox.checker.trial import call_shapes
 from sandbox.estimate import estimate
 from sandbox.evidence import Evidence
-from sandbox.runner import Mode
+from sandbox.runner import Mode, Unsupported
 from sandbox.verdict import BuildFailed, Passed, Role, Timing, Untimed, Verdict
 
 TARGETS = ("gfx942", "gfx950")
@@ -48,10 +48,13 @@ def judge(task: Task, request: Request, guests: Sequence[Guest], chip: Chip, pro
     emulator, *others = guests
     with ThreadPoolExecutor(1, "capture") as side:
         capturing = [side.submit(_capture, task, request, other) for other in others]
-        outcome = _emulate(task, request, emulator, progress)
+        try:
+            outcome = _emulate(task, request, emulator, progress)
+        except Unsupported:
+            _kill(others)
+            raise
         if not isinstance(outcome.verdict, Passed):
-            for other in others:
-                other.kill()
+            _kill(others)
         captured = [future.result() for future in capturing]
     if not captured or not isinstance(outcome.verdict, Passed):
         return Outcome(outcome.verdict, records(outcome.evidence))
@@ -91,10 +94,16 @@ def _capture(task: Task, request: Request, guest: Guest) -> Captured:
         for index, case in enumerate(benchmarks):
             _capture_case(task, case, guest, captured, index)
         captured.evidence = read(guest.kernels(), captured.flags)
-    except FAULTS as fault:
+    except (*FAULTS, Unsupported) as fault:
         for index in range(len(benchmarks)):
-            captured.faults.setdefault(index, f"not captured: {fault.reason}")
+            captured.faults.setdefault(index, f"not captured: {fault}")
     return captured
+
+
+def _kill(guests: Sequence[Guest]) -> None:
+    """End what is no longer wanted; whoever waits for it is told that it died."""
+    for guest in guests:
+        guest.kill()
 
 
 def _capture_case(task: Task, case: Case, guest: Guest, captured: Captured, index: int) -> None:

@@ -18,6 +18,7 @@ from sandbox.checker.guest import Forgery, Guest
 from sandbox.checker.kernels import read, records
 from sandbox.checker.memory import HostMemory
 from sandbox.checker.outcome import Outcome, Progress, Refuted, Request
+from sandbox.checker.pool import Pool
 from sandbox.checker.task import Task
 from sandbox.checker.trial import Bench, Share, Trial
 from sandbox.runner import Mode
@@ -31,6 +32,7 @@ STEADY = 1e-3
 """Relative standard error at which sampling stops."""
 FLUSH_BYTES = 512 << 20
 """Twice the largest last-level cache of the chips we know (MI300X: 256 MiB)."""
+STAGED = "inputs and outputs are staged through the host: no cuda-bindings here, or a guest cannot map device memory"
 CLOCK = "device events in the guest, one call each, L2 flushed before; wall_us is the checker's host clock"
 
 
@@ -39,11 +41,19 @@ class Device:
 
     def __init__(self, chip_name: str, chip: Chip | None) -> None:
         self.chip_name, self.chip = chip_name, chip
+        self.share: Share | None = None
+        """How buffers are shared; None until `connect`."""
 
-    @cached_property
-    def share(self) -> Share:
-        """How buffers are shared: device memory where the driver exports it, else staged through the host."""
-        return vmm.DeviceMemory if vmm.available() else HostMemory
+    def connect(self, pool: Pool) -> None:
+        """Find out, once, how buffers are shared: device memory where a guest can map it, else staged by the host."""
+        if self.share is not None:
+            return
+        self.share = HostMemory
+        if vmm.available():
+            memory = vmm.DeviceMemory(1)
+            if pool.holds("device", lambda guest: guest.share([memory])):
+                self.share = vmm.DeviceMemory
+            memory.close()
 
     @cached_property
     def _sweep(self) -> torch.Tensor:
@@ -61,13 +71,16 @@ class Device:
 
 def judge(task: Task, request: Request, guest: Guest, device: Device, progress: Progress) -> Outcome:
     """Judge one candidate in a device guest."""
+    share = device.share or HostMemory
+    if share is HostMemory:
+        progress.flags.append(STAGED)
     timings: dict[int, Measured] = {}
     recorded: list[bytes] = []
 
     def run() -> None:
         tests: list[tuple[Role, Case]] = [("test", case) for case in task.problem.tests]
         hidden: list[tuple[Role, Case]] = [("hidden", case) for case in drawn(task, "full")]
-        check(task, guest, tests + hidden, progress, device.share, device.settle)
+        check(task, guest, tests + hidden, progress, share, device.settle)
         if request.mode is not Mode.TEST:
             for index in _order(len(task.problem.benchmarks), request.mode):
                 timings[index] = _time(task, task.problem.benchmarks[index], request.mode, guest, device, progress)
@@ -91,7 +104,7 @@ def _order(count: int, mode: Mode) -> list[int]:
 def _time(task: Task, case: Case, mode: Mode, guest: Guest, device: Device, progress: Progress) -> Measured:
     progress.case = case
     torch.cuda.empty_cache()
-    bench = Bench(task, case, "benchmark", guest, device.share)
+    bench = Bench(task, case, "benchmark", guest, device.share or HostMemory)
     calls = _Calls(case)
     try:
         for _ in range(WARM_UP):

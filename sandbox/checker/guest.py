@@ -13,6 +13,7 @@ from sandbox.checker.memory import Shared
 from sandbox.guest import wire
 from sandbox.guest.wire import Frame, WireError, WireGone, WireLate
 from sandbox.isolation import Limits, Sandbox
+from sandbox.runner import Unsupported
 
 READY_S = 120.0
 """Importing torch and triton from a cold disk, and a GPU's context, take their time."""
@@ -132,6 +133,8 @@ class Guest:
             raise Died(f"the candidate's process hung up: {ending}", self._program.output()) from error
         except WireError as error:
             raise Forgery(f"sent something that is not a frame: {error}", self._program.output()) from error
+        if frame.op in {"failed", "raised"} and frame.header.get("kind") == "unsupported":
+            raise Unsupported(f"emulation cannot run this candidate, a GPU can: {_last_line(frame)}")
         if frame.op in {"failed", "raised"}:
             raise Raised(_last_line(frame), _log(frame), build=frame.header.get("kind") == "build")
         if frame.op != expected:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
-from sandbox.checker.guest import Guest, NotReady
+from sandbox.checker.guest import FAULTS, Guest, NotReady
 from sandbox.isolation import Limits, Sandbox
 
 _KEPT = ("LANG", "LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "CUDA_HOME")
@@ -40,6 +40,18 @@ class Pool:
         finally:
             for guest in guests:
                 guest.close()
+
+    def holds(self, mode: str, act: Callable[[Guest], None]) -> bool:
+        """Whether `act` succeeds on a warm guest that has no candidate yet; it stays warm where it does."""
+        self.warm()
+        guest = self._warm[mode]
+        guest.await_ready()
+        try:
+            act(guest)
+        except FAULTS:
+            self._warm.pop(mode).close()
+            return False
+        return True
 
     def close(self) -> None:
         """Kill every warm guest."""

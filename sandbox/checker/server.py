@@ -95,8 +95,10 @@ def gpu_bar(machine: Machine, device: gpu_timing.Device, sandbox: Sandbox) -> Ba
     pool = Pool(sandbox, {"device": emulation.TARGETS})
 
     def judge(task: Task, request: Request, progress: Progress) -> Outcome:
-        with _alone(), pool.lend(("device",)) as [guest]:
-            return gpu_timing.judge(task, request, guest, device, progress)
+        with _alone():
+            device.connect(pool)
+            with pool.lend(("device",)) as [guest]:
+                return gpu_timing.judge(task, request, guest, device, progress)
 
     return Bar(machine, "cuda", sandbox, pool, judge)
 

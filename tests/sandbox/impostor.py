@@ -15,6 +15,7 @@ from guest import wire
 behaviour = sys.argv[1]
 sock = socket.socket(fileno=3)
 buffers: dict[int, mmap.mmap] = {}
+calls: list[int] = []
 
 
 def halves(data: bytes) -> list[float]:
@@ -35,7 +36,7 @@ def honest(tree: dict) -> dict:
 
 
 def returned(tree: object, **more: object) -> None:
-    wire.send(sock, {"op": "returned", "tree": tree, "event_us": None, **more})
+    wire.send(sock, {"op": "returned", "tree": tree, "event_us": None} | more)
 
 
 def serve() -> None:
@@ -52,7 +53,7 @@ def serve() -> None:
                     buffers[item["id"]] = mmap.mmap(fd, item["bytes"])
                 wire.send(sock, {"op": "mapped"})
             case "call":
-                call(frame.header["data"])
+                call(frame.header["data"], frame.header["timed"])
             case "kernels":
                 wire.send(sock, {"op": "kernels"}, b"x")
 
@@ -71,7 +72,7 @@ def load() -> None:
             wire.send(sock, {"op": "loaded"})
 
 
-def call(data: dict) -> None:
+def call(data: dict, timed: bool) -> None:
     node = data["items"][2]
     match behaviour:
         case "honest":
@@ -84,6 +85,19 @@ def call(data: dict) -> None:
             right = honest(data)
             buffers[0][data["items"][1]["offset"]] ^= 1
             returned(right)
+        case "times itself":
+            returned(honest(data), event_us=5.0 if timed else None)
+        case "claims no time":
+            returned(honest(data), event_us=0.0)
+        case "claims less than none":
+            returned(honest(data), event_us=-5.0)
+        case "claims more than all":
+            returned(honest(data), event_us=1e9)
+        case "claims in words":
+            returned(honest(data), event_us="5.0")
+        case "works on early calls only":
+            calls.append(1)
+            returned(honest(data) if len(calls) < 9 else node, event_us=5.0)
         case "wrong dtype":
             returned({**node, "dtype": "float32"})
         case "wrong shape":

@@ -1,39 +1,20 @@
 """The checker against a guest that lies: each lie is the verdict it should be, and costs nobody else anything."""
 
-import os
-import sys
 import time
-from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 import pytest
 
 from problems.load import ROOT
 from problems.spec import Case
 from sandbox.checker.cases import check, judge_cases
-from sandbox.checker.guest import Guest, NotReady
+from sandbox.checker.guest import NotReady
 from sandbox.checker.outcome import Progress, Request
 from sandbox.checker.task import Task, open_task
-from sandbox.isolation import Limits, Program
-from sandbox.isolation.program import limited, start
 from sandbox.runner import Mode
 from sandbox.verdict import BuildFailed, Cheated, Crashed, TimedOut, Verdict, WrongAnswer
+from tests.sandbox.impostors import impostor
 
-SCRIPT = Path(__file__).with_name("impostor.py")
 CASE = Case(params={"size": 16})
-
-
-class Impostors:
-    """Starts the script in place of whatever is asked for."""
-
-    name = "impostors"
-
-    def __init__(self, behaviour: str) -> None:
-        self._behaviour = behaviour
-
-    def start(self, argv: Sequence[str], env: Mapping[str, str], limits: Limits, gpu: bool = False) -> Program:
-        command = limited([sys.executable, "-S", str(SCRIPT), self._behaviour], limits, count_processes=False)
-        return start(command, {**env, "PYTHONPATH": str(ROOT.parent / "sandbox"), "PATH": os.environ["PATH"]})
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +24,7 @@ def task() -> Task:
 
 def judged(task: Task, behaviour: str, deadline_s: float = 20.0) -> tuple[Verdict | None, Progress]:
     progress = Progress()
-    guest = Guest("emulate", ("gfx942",), Impostors(behaviour), {}, Limits())
+    guest = impostor(behaviour)
     try:
         guest.await_ready()
         request = Request("", Mode.TEST, deadline_s)
