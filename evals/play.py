@@ -73,8 +73,9 @@ def play(
 ) -> Evaluation:
     """Play every agent on every problem; runs are kept under ``out/runs``. `tell` hears of each sample.
 
-    A fault of the runner costs one sample, which counts in no figure. `ProblemError` for what was named wrongly,
-    `ModelError` where a strategy's model is missing, `RecordError` where `out` cannot be written.
+    A fault of the runner costs one sample, which counts in no figure; an interrupted run ends the evaluation with
+    `KeyboardInterrupt`. `ProblemError` for what was named wrongly, `ModelError` where a strategy's model is missing,
+    `RecordError` where `out` cannot be written.
     """
     players = [player(text) for text in settings.agents]
     tasks = [load(name) for name in settings.problems]
@@ -137,9 +138,12 @@ def _run(table: _Table, who: Strategy, number: int) -> Sample:
     )
     result = agent_run.start(settings, table.runs, table.runner, open_model(settings, table.environment))
     report.write(result.folder)
+    if result.ending == "interrupted":
+        # The run took the signal to itself, to end in good order; the evaluation must not go on with the next one.
+        raise KeyboardInterrupt
     said = judgement(result.best) if result.best else None
     outcome: Judged | Unusable | Faulted
-    if result.ending not in ("ended", "interrupted"):
+    if result.ending != "ended":
         outcome = Faulted(reason=result.reason)
     elif said is None:
         outcome = Unusable(reason=f"no candidate accepted in {result.state.attempts} attempts")

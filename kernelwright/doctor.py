@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from kernelwright.runners import has_gpu_driver
 from sandbox.probe import Toolchain
 
 ROOMS = ("agent", "prompts", "sandbox", "problems", "seed_kernels", "dataset", "evals")
@@ -105,7 +106,10 @@ def _chips(tools: Toolchain) -> Finding:
     if tools.devices:
         seen = ", ".join(f"{d.name} ({d.arch}, {d.memory_bytes / 2**30:.0f} GiB)" for d in tools.devices)
         return Finding("GPU", "ok", f"{seen}: times are measured there")
-    seen = "none that torch sees: correctness is emulated on the CPU, times are estimated"
+    driver = (
+        f"a GPU driver is here, but this {tools.torch_build} build of torch sees no GPU" if has_gpu_driver() else "none"
+    )
+    seen = f"{driver}: correctness is emulated on the CPU, times are estimated"
     return Finding("GPU", "missing", seen, "make TORCH=system setup  (on a machine with a ROCm or CUDA torch)")
 
 

@@ -15,7 +15,6 @@ from sandbox.runner import Runner
 RunnerKind = Literal["auto", "cpu", "gpu"]
 Place = Literal["cpu", "gpu"]
 _GPU_NODES = ("/dev/kfd", "/dev/nvidiactl", "/dev/dxg")
-"""A driver's device file. Without one, torch (seconds to import) need not be asked."""
 _EMULATED = "MI300X"
 
 
@@ -23,11 +22,16 @@ def place_of(kind: RunnerKind) -> Place:
     """Where to judge: ``auto`` is the GPU where torch sees one, else the CPU. `RunnerError` where torch cannot say."""
     if kind != "auto":
         return kind
-    if not any(Path(node).exists() for node in _GPU_NODES):
-        return "cpu"
+    if not has_gpu_driver():
+        return "cpu"  # torch takes seconds to import, and need not be asked
     from sandbox.probe import toolchain
 
     return "gpu" if toolchain().devices else "cpu"
+
+
+def has_gpu_driver() -> bool:
+    """Whether a GPU driver's device file is there."""
+    return any(Path(node).exists() for node in _GPU_NODES)
 
 
 @contextmanager

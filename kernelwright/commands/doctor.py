@@ -19,9 +19,13 @@ def doctor(as_json: AsJson = False) -> None:
     Exit status: 0 usable, 3 where something is broken.
     """
     from kernelwright import doctor as examination
-    from sandbox.probe import toolchain
+    from sandbox.probe import Toolchain, toolchain
+    from sandbox.runner import RunnerError
 
-    tools = toolchain()
+    try:
+        tools = toolchain()
+    except RunnerError as error:  # a doctor still says what else is wrong
+        tools = Toolchain(torch="", torch_build="none", torch_error=str(error), devices=(), triton="", backends=())
     findings = examination.examine(tools, os.environ)
     if as_json:
         say_json(examination.as_json(findings, tools))

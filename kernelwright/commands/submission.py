@@ -22,6 +22,10 @@ def read_submission(path: Path) -> Candidate:
     language = _LANGUAGES.get(path.suffix)
     if language is None:
         raise Unsupported(f"{path} is not a submission: its name must end in {', '.join(_LANGUAGES)}")
+    if language != "triton":
+        raise Unsupported(
+            f"{path} is {language} source, which no runner here judges; give a Python file of Triton kernels"
+        )
     if len(data) > MAX_BYTES:
         raise Unsupported(f"{path} holds {len(data)} bytes; a submission has at most {MAX_BYTES}")
     try:

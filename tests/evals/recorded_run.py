@@ -62,7 +62,8 @@ def attempts(blobs: Blobs) -> list[Attempt]:
     return [_attempt(seq, *entry, blobs) for seq, entry in enumerate(JUDGEMENTS, 1)]
 
 
-def make_run(root: Path, ended: bool = True) -> Path:
+def make_run(root: Path, ended: bool = True, only: range = range(1, 7)) -> Path:
+    """The run in a folder under `root`; `only` those attempts."""
     folder = root / RUN_ID
     folder.mkdir(parents=True)
     with Journal.open(folder) as journal:
@@ -74,7 +75,8 @@ def make_run(root: Path, ended: bool = True) -> Path:
             )
         )  # fmt: skip
         for attempt in attempts(Blobs(folder)):
-            journal.append(attempt)
+            if attempt.seq in only:
+                journal.append(attempt)
         if ended:
             reason = "budget of 6 attempts spent"
             journal.append(RunEnded(reason=reason, best_attempt_id=f"{RUN_ID}.5", ended="2026-11-21T15:00:00+00:00"))

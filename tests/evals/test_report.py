@@ -62,6 +62,13 @@ def test_a_run_without_an_end_says_how_to_go_on(tmp_path: Path) -> None:
     assert "kernelwright runs resume 20261121-142301-amd-fp8-mm-3f2a" in text
 
 
+@pytest.mark.parametrize("only", [range(0), range(3, 5)], ids=["no attempts", "none accepted"])
+def test_a_run_with_nothing_accepted_has_a_page(tmp_path: Path, only: range) -> None:
+    page, summary = report.write(make_run(tmp_path, only=only))
+    assert "nothing accepted" in page.read_text()
+    assert "best: nothing was accepted" in summary.read_text()
+
+
 def test_a_lost_source_is_told_and_the_rest_is_drawn(tmp_path: Path) -> None:
     run = make_run(tmp_path)
     blobs = Blobs(run)

@@ -144,6 +144,7 @@ def test_a_fault_is_status_3(
     [
         ("missing.py", None, 2, "cannot read"),
         ("text.txt", b"", 3, "must end in"),
+        ("kernel.hip", b"__global__ void k() {}", 3, "hip source"),
         ("bytes.py", b"\xff", 3, "not UTF-8"),
         ("large.py", b"#" * 1_000_001, 3, "at most"),
     ],
