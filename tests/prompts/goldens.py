@@ -21,11 +21,11 @@ def crossover() -> str:
 
 
 GOLDENS: list[tuple[Path, Callable[[], str]]] = [
-    (HERE / "draft.md", lambda: render.draft(PROBLEM, MI300X)),
-    (HERE / "retry.md", lambda: render.draft(PROBLEM, chip("MI355X"), NOTES, "the reply holds no code block")),
-    (HERE / "repair_wrong_answer.md", lambda: render.repair(PROBLEM, MI300X, WRONG, NOTES)),
-    (HERE / "repair_build_failed.md", lambda: render.repair(PROBLEM, MI300X, FAILED, NOTES)),
-    (HERE / "optimise.md", lambda: render.optimise(PROBLEM, MI300X, RIGHT, NOTES)),
-    (HERE / "port.md", lambda: render.optimise(PROBLEM, chip("H200"), RIGHT, from_chip="MI300X")),
-    (HERE / "crossover.md", crossover),
+    (HERE / "draft.txt", lambda: render.draft(PROBLEM, MI300X)),
+    (HERE / "retry.txt", lambda: render.draft(PROBLEM, chip("MI355X"), NOTES, "the reply holds no code block")),
+    (HERE / "repair_wrong_answer.txt", lambda: render.repair(PROBLEM, MI300X, WRONG, NOTES)),
+    (HERE / "repair_build_failed.txt", lambda: render.repair(PROBLEM, MI300X, FAILED, NOTES)),
+    (HERE / "optimise.txt", lambda: render.optimise(PROBLEM, MI300X, RIGHT, NOTES)),
+    (HERE / "port.txt", lambda: render.optimise(PROBLEM, chip("H200"), RIGHT, from_chip="MI300X")),
+    (HERE / "crossover.txt", crossover),
 ]
