@@ -16,6 +16,8 @@ from sandbox.verdict import Estimated, Judgement, Measured
 
 WIDTH, HEIGHT = 720.0, 300.0
 LEFT, RIGHT, TOP, BOTTOM = 78.0, 700.0, 16.0, 252.0
+MAX_MARKS = 1500
+"""More points than that on 622 pixels hide each other; the line is drawn from all of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +61,8 @@ def progress(attempts: Sequence[Attempt]) -> Progress:
     scores = {a.seq: _score(a) for a in attempts}
     known = [score for score in scores.values() if score is not None]
     x, y = linear(scores, LEFT, RIGHT), logarithmic(known, BOTTOM - 14, TOP)
-    marks = tuple(_attempt_mark(attempt, scores[attempt.seq], x, y) for attempt in attempts)
+    every = -(-len(attempts) // MAX_MARKS) or 1
+    marks = tuple(_attempt_mark(attempt, scores[attempt.seq], x, y) for attempt in attempts[::every])
     return Progress(x, y, marks, _steps(scores, x, y), _kind_of(attempts))
 
 

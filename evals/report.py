@@ -19,6 +19,8 @@ from problems.spec import Problem
 from sandbox.verdict import Judgement, Passed, score_us
 
 REPORT_NAME, SUMMARY_NAME = "report.html", "summary.txt"
+LISTED = 1000
+"""Rows of the attempts table; a longer run's latest are shown, the journal holds all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +85,7 @@ def html(run: RecordedRun, problem: Problem) -> str:
         diff=_diff(run, best),
         source=_source(run, best.attempt) if best else "",
         timings=ranked_timings(problem, best.judgement) if best else (),
+        listed=run.attempts[-LISTED:],
         verdict_of=lineage.verdict_of,
     )
 

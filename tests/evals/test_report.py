@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -78,6 +79,16 @@ def test_a_lost_source_is_told_and_the_rest_is_drawn(tmp_path: Path) -> None:
     page, summary = report.write(run)
     assert "the source is lost" in page.read_text()
     assert "attempt 5" in summary.read_text()
+
+
+def test_a_long_run_has_a_page_of_bounded_size(folder: Path) -> None:
+    run = load(folder)
+    first = run.attempts[0]
+    many = tuple(first.model_copy(update={"seq": seq, "attempt_id": f"r.{seq}"}) for seq in range(1, 12_001))
+    page = report.html(replace(run, attempts=many), PROBLEM)
+    assert "12000 attempts, the latest 1000 of them listed" in page
+    assert len(page) < 20_000_000
+    assert page.count("<circle") < 2500
 
 
 def test_writing_where_nothing_can_be_written_is_a_record_error(tmp_path: Path) -> None:
