@@ -39,13 +39,12 @@ class Bar:
     def __init__(self, machine: Machine, device: str, sandbox: Sandbox, pool: Pool, judge: Judge) -> None:
         self.machine, self.pool = machine, pool
         self._device, self._sandbox, self._judge = device, sandbox, judge
-        self._tasks: dict[tuple[str, str], Task] = {}
 
     def judgement(self, header: dict[str, Any], source: str) -> Judgement:
         """Judge one candidate; `RunnerError`, `NotReady` or `ProblemError` where that cannot be done here."""
         start = time.monotonic()
         root = Path(str(header["root"]))
-        task = self._task(str(header["problem"]), root)
+        task = open_task(str(header["problem"]), root, self._device)
         request = Request(source, Mode(header["mode"]), float(header["deadline_s"]))
         progress = Progress()
         if self._sandbox.name == "process":
@@ -61,13 +60,6 @@ class Bar:
             flags=tuple(progress.flags),
             wall_s=time.monotonic() - start,
         )
-
-    def _task(self, name: str, root: Path) -> Task:
-        """Opened once: a checker is restarted by its runner where a problem's files change."""
-        key = (name, str(root))
-        if key not in self._tasks:
-            self._tasks[key] = open_task(name, root, self._device)
-        return self._tasks[key]
 
 
 def cpu_bar(machine: Machine, sandbox: Sandbox, chip_name: str) -> Bar:

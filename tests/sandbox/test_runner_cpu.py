@@ -1,6 +1,7 @@
 """The CPU runner end to end: the real checker, the real guest, honest and hostile candidates for vectoradd."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -15,7 +16,7 @@ from problems.spec import ProblemError
 from sandbox.candidate import Candidate
 from sandbox.cpu import CpuRunner
 from sandbox.isolation import works
-from sandbox.runner import Mode, Unsupported
+from sandbox.runner import Mode, RunnerError, Unsupported
 from sandbox.verdict import BuildFailed, Crashed, Estimated, Judgement, Passed, Rejected, TimedOut, Untimed, WrongAnswer
 
 VECTORADD = load("pmpp/vectoradd")
@@ -209,19 +210,23 @@ from sandbox.runner import Mode
 runner = CpuRunner()
 runner.judge(load("pmpp/vectoradd"), Candidate(source={honest()!r}), Mode.TEST)
 print("judged", flush=True)
+if len(sys.argv) > 1:
+    runner.judge(load("pmpp/vectoradd"), Candidate(source={honest(before="while True: pass")!r}), Mode.TEST)
 sys.stdin.read()
 """
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGTERM, None])
-def test_nothing_outlives_the_control_process(end: signal.Signals | None) -> None:
+@pytest.mark.parametrize(
+    ("end", "busy"), [(signal.SIGKILL, []), (signal.SIGTERM, []), (None, []), (signal.SIGKILL, ["busy"])]
+)
+def test_nothing_outlives_the_control_process(end: signal.Signals | None, busy: list[str]) -> None:
     with subprocess.Popen(
-        [sys.executable, "-c", CONTROL], stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True
+        [sys.executable, "-c", CONTROL, *busy], stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True
     ) as control:
         assert control.stdout is not None and control.stdin is not None
         assert control.stdout.readline() == b"judged\n"
-        time.sleep(0.5)
+        time.sleep(4 if busy else 0.5)
         running = descendants(control.pid)
         assert len(running) > 3, "a checker and two warm guests"
         if end is None:
@@ -248,3 +253,33 @@ def test_host_code_that_needs_values_has_no_estimate(runner: CpuRunner) -> None:
     judgement = judge(runner, honest(before="scale = a[0, 0].item()"), Mode.BENCHMARK)
     assert isinstance(judgement.verdict, Passed) and judgement.time_kind == "none"
     assert all(isinstance(timing, Untimed) and "item" in timing.reason for timing in judgement.verdict.timings)
+
+
+@pytest.mark.slow
+def test_what_the_interpreter_lacks_is_unsupported(runner: CpuRunner) -> None:
+    assembly = 'tl.inline_asm_elementwise("v_mov_b32 $0, $1", "=v,v", [at], dtype=tl.int32, is_pure=True, pack=1)'
+    source = honest().replace("    mask = at < n\n", f"    mask = {assembly} < n\n")
+    with pytest.raises(Unsupported, match="a GPU can"):
+        judge(runner, source)
+    assert isinstance(judge(runner, honest()).verdict, Passed)
+
+
+@pytest.mark.slow
+def test_upstreams_refusal_is_a_flag(runner: CpuRunner) -> None:
+    judgement = judge(runner, "# no Streams here" + honest())
+    assert isinstance(judgement.verdict, Passed)
+    assert [flag for flag in judgement.flags if flag.startswith("line 1: GPU MODE's server refuses")]
+
+
+@pytest.mark.slow
+def test_a_broken_problem_is_not_the_candidates_fault(tmp_path: Path) -> None:
+    shutil.copytree(ROOT / "pmpp/vectoradd", tmp_path / "pmpp/vectoradd")
+    runner = CpuRunner(root=tmp_path)
+    assert isinstance(judge(runner, honest()).verdict, Passed)
+    reference = tmp_path / "pmpp/vectoradd/reference.py"
+    reference.write_text(
+        reference.read_text().replace("def exact(data):", "def exact(data):\n    raise KeyError('x')\n")
+    )
+    with pytest.raises(RunnerError, match="KeyError"):
+        judge(runner, honest())
+    runner.close()
