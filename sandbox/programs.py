@@ -115,7 +115,10 @@ def _run(ops: tuple[Op, ...] | list[Op], weight: Floats, state: _State) -> list[
                 _dot(op, weight, state)
             case "tt.call" | "scf.while" | "cf.br" if op.works() or op.name == "cf.br":
                 raise Unresolved(f"{op.name} is not followed")
-            case name if name.startswith(("tt.load", "tt.store", "tt.atomic", "tt.descriptor_")):
+            case name if name.startswith("tt.descriptor_"):
+                # Triton turns descriptors into pointers for gfx942 and gfx950 before this form of the code.
+                raise Unresolved(f"{op.name} is not followed")
+            case name if name.startswith(("tt.load", "tt.store", "tt.atomic")):
                 _access(op, weight, state)
             case _:
                 value = _evaluate(op, state)
@@ -214,34 +217,18 @@ def _dot(op: Op, weight: Floats, state: _State) -> None:
 
 
 def _access(op: Op, weight: Floats, state: _State) -> None:
-    kind: Literal["load", "store", "atomic"] = "atomic" if "atomic" in op.name else "load"
-    if "store" in op.name or "reduce" in op.name:
+    kind: Literal["load", "store", "atomic"] = "atomic" if op.name.startswith("tt.atomic") else "load"
+    if op.name.startswith("tt.store"):
         kind = "store"
-    types = op.text.rsplit(" : ", 1)[-1]
-    types = types.split("->")[-1] if "descriptor" in op.name and "->" in types else types
-    described = re.findall(r"tensor<[^<>]*(?:<[^<>]*(?:<[^<>]*>)?[^<>]*>)?[^<>]*>", types)
-    target = described[-1] if described and "descriptor" in op.name else types
-    size = tile_bytes(target)
-    where = _corner(op, state)
+    kind_of_tile = op.text.rsplit(" : ", 1)[-1]
+    size, element = tile_bytes(kind_of_tile), element_bytes(tile(kind_of_tile)[1])
+    where = state.values.get(op.operands[0]) if op.operands else None
     one_address = where is not None and bool(np.all(where[0] == where[1]))
-    element = element_bytes(tile(target)[1])
     corner = None if where is None else where[0]
     made = Access(kind, size, element if one_address else size, corner, np.zeros(len(weight)))
     site = state.accesses.setdefault(id(op), made)
     site.times += weight
     state.values.update(dict.fromkeys(op.results, None))
-
-
-def _corner(op: Op, state: _State) -> Value:
-    values = [state.values.get(name) for name in op.operands]
-    if "descriptor" not in op.name:
-        return values[0] if values else None
-    indices = [value for name, value in zip(op.operands[1:], values[1:], strict=True) if value is not None and name]
-    if not indices:
-        return None
-    # A descriptor's tile is named by its indices; folded into one number that differs where they do.
-    folded = sum((value[0] * (1 << (20 * i)) for i, value in enumerate(indices[:3])), start=np.int64(0))
-    return np.asarray(folded), np.asarray(folded) + 1
 
 
 def _evaluate(op: Op, state: _State) -> Value:
