@@ -17,6 +17,8 @@ from prompts.view import Kernel, Note
 from sandbox.candidate import Candidate
 from sandbox.verdict import Passed
 
+OUR_LICENCE = "Apache-2.0"
+"""SPDX identifier of the seed kernels and the problem texts that ship with Kernelwright."""
 TextOf = Callable[[str], str]
 """A blob's text from its sha256."""
 
@@ -54,12 +56,13 @@ def notes(state: RunState) -> tuple[Note, ...]:
     )
 
 
-def sources(move: SeedMove | ModelMove, state: RunState, licence: str) -> tuple[Source, ...]:
-    """What a move's candidate is derived from: the seed kernel it tunes, or all that its parents come from."""
+def sources(move: SeedMove | ModelMove, state: RunState, problem: Problem) -> tuple[Source, ...]:
+    """What a move's candidate is derived from: the seed kernel it tunes, or our problem text and its parents' sources."""
     if isinstance(move, SeedMove):
-        return (Source(what=f"seed_kernels/{move.seed_kernel}", licence=licence),)
+        return (Source(what=f"seed_kernels/{move.seed_kernel}", licence=OUR_LICENCE),)
+    text = Source(what=f"problems/{problem.name}", licence=OUR_LICENCE)
     inherited = [source for parent in parents(move) for source in state.find(parent).derived_from]
-    return tuple(dict.fromkeys(inherited))
+    return tuple(dict.fromkeys((text, *inherited)))
 
 
 def _mend(

@@ -113,9 +113,11 @@ class Loop:
 
 def _graph(loop: Loop) -> Any:
     graph = StateGraph(Turn)
-    nodes: tuple[Callable[[Turn], Turn], ...] = (loop.decide, loop.choose, loop.draft, loop.judge, loop.record)
-    for node in nodes:
-        graph.add_node(node.__name__, node)
+    graph.add_node("decide", loop.decide)
+    graph.add_node("choose", loop.choose)
+    graph.add_node("draft", loop.draft)
+    graph.add_node("judge", loop.judge)
+    graph.add_node("record", loop.record)
     graph.add_edge(START, "decide")
     graph.add_conditional_edges("decide", _unless_stopped("choose"), ["choose", END])
     graph.add_conditional_edges("choose", _unless_stopped("draft"), ["draft", END])

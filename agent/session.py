@@ -64,7 +64,7 @@ class Session:
         """A seed kernel with the move's knobs set: no model, no cost."""
         made = drafting.tuned(move, self.seeds[move.seed_kernel], self.problem)
         said = getattr(move, "hypothesis", "")
-        return Drafted(self._new(made, state), said, drafting.sources(move, state, self.licence))
+        return Drafted(self._new(made, state), said, drafting.sources(move, state, self.problem))
 
     def draft(self, move: ModelMove, state: RunState) -> Drafted:
         """What the model makes of a move: bought, unless its reply is in the journal already. `ModelError`."""
@@ -75,7 +75,7 @@ class Session:
         return Drafted(
             self._new(candidate(text, self.problem), state),
             hypothesis(text),
-            drafting.sources(move, state, self.licence),
+            drafting.sources(move, state, self.problem),
             ("provider_terms",),
             call,
             0.0 if kept else call.latency_s,
