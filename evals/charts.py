@@ -32,7 +32,7 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Scores over attempts, and the step line of the best so far."""
+    """Scores over attempts, and the step line of the best so far that the board would take."""
 
     x: Axis
     y: Axis
@@ -63,7 +63,8 @@ def progress(attempts: Sequence[Attempt]) -> Progress:
     x, y = linear(scores, LEFT, RIGHT), logarithmic(known, BOTTOM - 14, TOP)
     every = -(-len(attempts) // MAX_MARKS) or 1
     marks = tuple(_attempt_mark(attempt, scores[attempt.seq], x, y) for attempt in attempts[::every])
-    return Progress(x, y, marks, _steps(scores, x, y), _kind_of(attempts))
+    usable = {a.seq: scores[a.seq] for a in attempts if not _refused(a)}
+    return Progress(x, y, marks, _steps(usable, x, y), _kind_of(attempts))
 
 
 def _score(attempt: Attempt) -> float | None:
@@ -81,7 +82,14 @@ def _attempt_mark(attempt: Attempt, score: float | None, x: Axis, y: Axis) -> Ma
     if score is None or not isinstance(attempt.outcome, Judged):
         return Mark(x.at(attempt.seq), BOTTOM, verdict, what)
     kind = attempt.outcome.judgement.time_kind
-    return Mark(x.at(attempt.seq), y.at(score), verdict, f"{what}, {score:.4g} us {kind}")
+    title = f"{what}, {score:.4g} us {kind}"
+    if _refused(attempt):
+        return Mark(x.at(attempt.seq), y.at(score), "refused", f"{title}; the board's own check refuses it")
+    return Mark(x.at(attempt.seq), y.at(score), verdict, title)
+
+
+def _refused(attempt: Attempt) -> bool:
+    return isinstance(attempt.outcome, Judged) and attempt.outcome.judgement.board_accepts is False
 
 
 def _steps(scores: dict[int, float | None], x: Axis, y: Axis) -> str:

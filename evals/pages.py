@@ -6,6 +6,8 @@ from functools import cache
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 
+from evals.visible import visible
+
 MICRO = "\N{MICRO SIGN}s"
 
 
@@ -35,12 +37,18 @@ def short(value: float) -> str:
     return f"{value:g}"
 
 
+def _shown(value: object) -> object:
+    """Plain text is made visible; what a macro has rendered has been already."""
+    return visible(value) if type(value) is str else value
+
+
 @cache
 def _environment() -> Environment:
     environment = Environment(
         loader=PackageLoader("evals"),
         autoescape=select_autoescape(("html", "html.j2"), default=False),
         undefined=StrictUndefined,
+        finalize=_shown,
         trim_blocks=True,
         lstrip_blocks=True,
     )

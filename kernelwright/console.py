@@ -7,8 +7,10 @@ from functools import cache
 from typing import Any
 
 from rich.console import Console
-from rich.markup import escape
+from rich.markup import escape as _escape
 from rich.table import Table
+
+from evals.visible import visible
 
 __all__ = ["escape", "fail", "note", "result_console", "say", "say_json", "side_console", "table"]
 
@@ -29,22 +31,27 @@ def side_console() -> Console:
 
 def say(text: str = "", style: str | None = None) -> None:
     """One result line, as it is: no markup is read in it."""
-    result_console().print(text, style=style, markup=False, emoji=False)
+    result_console().print(visible(text), style=style, markup=False, emoji=False)
 
 
 def note(text: str, style: str | None = None) -> None:
     """One line beside the results."""
-    side_console().print(text, style=style, markup=False, emoji=False)
+    side_console().print(visible(text), style=style, markup=False, emoji=False)
 
 
 def fail(text: str) -> None:
     """What went wrong and how to cure it, on standard error."""
-    side_console().print(f"error: {text}", style="red", markup=False, emoji=False)
+    side_console().print(f"error: {visible(text)}", style="red", markup=False, emoji=False)
 
 
 def say_json(value: dict[str, Any]) -> None:
-    """One JSON object on standard output, never wrapped or coloured."""
-    print(json.dumps(value, ensure_ascii=False, allow_nan=False, indent=2))
+    """One JSON object on standard output, never wrapped or coloured, in ASCII: no text in it can move a terminal."""
+    print(json.dumps(value, allow_nan=False, indent=2))
+
+
+def escape(text: str) -> str:
+    """Text for a table's cell: no markup is read in it, and it cannot move the terminal."""
+    return _escape(visible(text))
 
 
 def table(title: str, *columns: str) -> Table:

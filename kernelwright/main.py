@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from typing import Annotated
 
@@ -43,6 +44,9 @@ def root(
 
 def main() -> None:
     """Run one command. Every known error is one message on standard error, and the exit status says which kind."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # an ASCII terminal must not end a run over a micro sign
     try:
         app()
     except families() as error:

@@ -15,6 +15,7 @@ from agent.limits import Limits
 from agent.progress import AttemptDone, Began, BestChanged, Event, Faulted, Working
 from agent.state import RunState, judgement, score_us, time_kind
 from dataset.attempt import Attempt
+from evals.visible import visible
 
 
 class TerminalProgress:
@@ -60,7 +61,7 @@ class TerminalProgress:
         return self._began.limits if self._began else None
 
     def _line(self, text: str, style: str | None = None) -> None:
-        self._console.print(text, style=style, markup=False, emoji=False)
+        self._console.print(visible(text), style=style, markup=False, emoji=False)
 
     def _panel(self) -> Table:
         best, state = self._state.best, self._state

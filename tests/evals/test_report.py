@@ -11,6 +11,7 @@ from dataset.blobs import Blobs
 from evals import report
 from evals.pages import figure, render, short, time_text
 from evals.recorded import load
+from evals.visible import visible
 from tests.evals.evaluation import EVALUATION
 from tests.evals.recorded_run import PROBLEM, make_run, measured
 
@@ -41,6 +42,13 @@ def test_hostile_text_never_becomes_markup(folder: Path) -> None:
         assert "<img" not in page.lower()
         assert "onerror=alert" in page  # as text: the case is not empty
         assert "&lt;/script&gt;" in page
+
+
+def test_what_cannot_be_seen_is_written_out(folder: Path) -> None:
+    assert visible("a\x1b[2J\u202eb\ud800\tc\n") == "a\\u001b[2J\\u202eb\\ud800\tc\n"
+    for page in pages(folder):
+        assert "\u202e" not in page
+        assert "\\u202e" in page
 
 
 def test_pages_load_nothing(folder: Path) -> None:

@@ -117,6 +117,20 @@ def test_an_accepted_file(capsys: pytest.CaptureFixture[str], judge: list[Except
     assert "measured" not in out
 
 
+def test_a_hostile_message_cannot_move_the_terminal(
+    capsys: pytest.CaptureFixture[str], judge: list[Exception], right: Path
+) -> None:
+    judge.append(RunnerError("\x1b[2J\x1b]0;owned\x07 [red]markup[/red] \u202e \ud800"))
+    status, out, err = ran(capsys, "check", right, "--problem", "fp8-mm")
+    assert (status, out) == (3, "")
+    assert "\x1b" not in err
+    assert "\\u001b[2J" in err
+    assert "[red]markup[/red] \\u202e \\ud800" in err
+    status, out, err = ran(capsys, "check", right, "--problem", "fp8-mm", "--json")
+    assert out.isascii()
+    assert json.loads(out)["error"]["message"].startswith("\x1b[2J")
+
+
 def test_a_wrong_file(capsys: pytest.CaptureFixture[str], judge: list[Exception], right: Path) -> None:
     right.write_text(KERNEL + "# WRONG\n")
     status, out, _ = ran(capsys, "check", right, "--problem", "fp8-mm", "--json")
