@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import warnings
 
 from problems.spec import Problem
 from sandbox.candidate import Candidate
@@ -73,7 +74,9 @@ def _header(problem: Problem, candidate: Candidate) -> Finding | None:
 
 def _definition(problem: Problem, candidate: Candidate) -> Finding | None:
     try:
-        tree = ast.parse(candidate.source)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            tree = ast.parse(candidate.source)
     except SyntaxError as error:
         return _refusal(error.lineno or 1, "syntax", f"syntax error: {error.msg}")
     except (RecursionError, MemoryError, ValueError):

@@ -73,6 +73,11 @@ class Guest:
         self._ready = False
         self.versions: dict[str, str] = {}
 
+    @property
+    def alive(self) -> bool:
+        """Whether its outermost process still runs."""
+        return self._program.alive
+
     def await_ready(self) -> None:
         """Wait until it is warm; `NotReady` where it never is."""
         if self._ready:
@@ -90,7 +95,12 @@ class Guest:
         self._ready = True
 
     def load(self, source: str, deadline_s: float) -> None:
-        """Hand over the candidate; from here on it has `deadline_s` in all. `Raised` where it does not import."""
+        """Hand over the candidate; from here on it has `deadline_s` in all. `Raised` where it does not import.
+
+        A guest that died before is no candidate's fault: `NotReady`.
+        """
+        if not self.alive:
+            raise NotReady(f"a guest died while it waited: {self._program.ending()}")
         self._left_s = deadline_s
         self._ask({"op": "load"}, "loaded", payload=source.encode())
 

@@ -11,7 +11,6 @@ from sandbox.isolation import Limits, Sandbox
 
 _KEPT = ("LANG", "LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "CUDA_HOME")
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/usr/local/cuda/bin:/opt/rocm/bin"
-_HOST_LIMITS = Limits(address_bytes=32 << 30)
 
 
 class Pool:
@@ -25,6 +24,8 @@ class Pool:
     def warm(self) -> None:
         """Start whatever is missing, without waiting for it; `NotReady` where it cannot be started."""
         for mode in self._wanted:
+            if mode in self._warm and not self._warm[mode].alive:
+                self._warm.pop(mode).close()
             if mode not in self._warm:
                 self._warm[mode] = self._start(mode)
 
@@ -60,11 +61,18 @@ class Pool:
         self._warm.clear()
 
     def _start(self, mode: str) -> Guest:
-        device = mode == "device"
         try:
-            return Guest(mode, self._wanted[mode], self._sandbox, environment(), Limits() if device else _HOST_LIMITS)
+            return Guest(mode, self._wanted[mode], self._sandbox, environment(), _limits(mode))
         except OSError as error:
             raise NotReady(f"cannot start a guest: {error}") from error
+
+
+def _limits(mode: str) -> Limits:
+    """A device guest maps far more than it uses; elsewhere half of this machine's memory is enough for one."""
+    if mode == "device":
+        return Limits()
+    memory_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return Limits(address_bytes=max(memory_bytes // 2, 4 << 30))
 
 
 def environment() -> dict[str, str]:

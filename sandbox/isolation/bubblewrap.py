@@ -4,7 +4,8 @@ Covers: no network, own pid, ipc and uts namespaces, no capabilities, a root tha
 environment and the guest's package, all read-only, a private /tmp with a size. Started by root, the guest is user 65534
 for the kernel too: in a user namespace it would still be root to /proc/sys, whose files ask for no capability. Started
 by anyone else, it is that user in a user namespace, and can make no further ones.
-Does not cover: faults of the kernel and of the GPU's driver, memory beyond the limits of one process, side channels.
+Does not cover: faults of the kernel and of the GPU's driver, memory beyond the limits of one process, side channels;
+started by root, new user namespaces may be made inside.
 """
 
 from __future__ import annotations

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 
 MAX_OUTPUT_BYTES = 64 << 10
 NOBODY = 65534
-_END_S = 5.0
+_END_S = 30.0
+"""A GPU's driver takes its time to end a process whose kernel hangs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,10 +81,13 @@ class Program:
                 os.killpg(self._process.pid, signal.SIGKILL)
 
     def close(self) -> None:
-        """Kill, reap, and drop the socket and whatever was made for this program."""
+        """Kill, reap, and drop the socket and whatever was made for this program; `TimeoutError` if it will not end."""
         with self._ended:
             self.kill()
-            self._process.wait(_END_S)
+            try:
+                self._process.wait(_END_S)
+            except subprocess.TimeoutExpired as error:
+                raise TimeoutError(f"process {self.pid} does not end: {error}") from error
             self._drain.join(_END_S)
             self.sock.close()
             self._clean_up()

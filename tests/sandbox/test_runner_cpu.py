@@ -283,3 +283,19 @@ def test_a_broken_problem_is_not_the_candidates_fault(tmp_path: Path) -> None:
     with pytest.raises(RunnerError, match="KeyError"):
         judge(runner, honest())
     runner.close()
+
+
+@pytest.mark.slow
+def test_memory_has_an_end(runner: CpuRunner) -> None:
+    verdict = judge(runner, honest(before="import mmap; hoard = [mmap.mmap(-1, 1 << 30) for _ in range(4096)]")).verdict
+    assert isinstance(verdict, Crashed) and "Cannot allocate memory" in verdict.reason
+
+
+@pytest.mark.slow
+def test_a_guest_that_died_waiting_is_replaced(runner: CpuRunner) -> None:
+    judge(runner, honest())
+    assert runner._client is not None and runner._client._program is not None
+    time.sleep(0.5)
+    for pid in descendants(runner._client._program.pid):
+        os.kill(pid, signal.SIGKILL)
+    assert isinstance(judge(runner, honest()).verdict, Passed)

@@ -30,6 +30,7 @@ def screened(source: str) -> tuple[str, int] | None:
         "#!POPCORN leaderboard vectoradd_v2\n#!POPCORN gpus H100\ndef custom_kernel(data): ...",
         "#!POPCORN leaderboard vectoradd\ndef custom_kernel(data): ...",
         "#!popcorn leaderboard PMPP/vectoradd\ndef custom_kernel(data): ...",
+        "def custom_kernel(data): return '\\d' is 1",
         "# läßt Umlaute zu ✓\ndef custom_kernel(data): ...",
     ],
 )
