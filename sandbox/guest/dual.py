@@ -68,17 +68,17 @@ def _runtime_only(function: Any, named: dict[str, Any]) -> dict[str, Any]:
 
 def _watch_compiles(driver: HipDriver, record: Record) -> None:
     compile_one = JITFunction._do_compile
-    failed: dict[tuple[int, int, Any], BaseException] = {}
 
     def compile_noted(self: Any, key: Any, signature: Any, device: int, constexprs: Any, *rest: Any) -> Any:
         target = driver.targets[device]
         # Triton keeps no failures: without this a kernel that one target cannot build is tried at every launch.
-        if (id(self), device, key) in failed:
-            raise failed[id(self), device, key]
+        failed = vars(self).setdefault("failed_builds", {})
+        if (device, key) in failed:
+            raise failed[device, key]
         try:
             kernel = compile_one(self, key, signature, device, constexprs, *rest)
         except BaseException as fault:
-            failed[id(self), device, key] = fault
+            failed[device, key] = fault
             source = self.ASTSource(self, signature, constexprs, rest[1])
             record.failed(fault, target, name=self.__name__, **describe_source(source))
             raise

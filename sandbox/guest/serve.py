@@ -18,7 +18,8 @@ from .record import Record, causes
 from .tree import Encoder, decode
 
 _SOURCE_NAME = "submission.py"
-_GUEST = str(Path(__file__).parent)
+_NOT_SHOWN = (str(Path(__file__).parent), "<frozen importlib")
+"""Files whose frames say nothing to a candidate's author."""
 _EMULATION = ("triton/runtime/interpreter.py", "guest/gpu_stand_in.py")
 """Where an emulated construct (inline assembly, CUDA graphs) ends in `NotImplementedError`."""
 
@@ -142,13 +143,16 @@ def _log(error: BaseException) -> str:
     link: traceback.TracebackException | None = whole
     while link is not None:
         link.stack = _own_frames(link.stack)
+        if isinstance(error, SyntaxError) and link is whole:
+            link.filename = _SOURCE_NAME
         link = link.__cause__ or link.__context__
     return "".join(whole.format())[-wire.MAX_LOG :]
 
 
 def _own_frames(stack: traceback.StackSummary) -> traceback.StackSummary:
     own = [frame for frame in stack if frame.filename.endswith(_SOURCE_NAME)]
-    foreign = stack[-1:] if stack and stack[-1] not in own and not stack[-1].filename.startswith(_GUEST) else []
-    for frame in own:
-        frame.filename = _SOURCE_NAME
+    foreign = stack[-1:] if stack and stack[-1] not in own and not stack[-1].filename.startswith(_NOT_SHOWN) else []
+    for frame in [*own, *foreign]:
+        # Where this machine keeps its files is nothing an author can use.
+        frame.filename = _SOURCE_NAME if frame in own else frame.filename.rpartition("site-packages/")[2]
     return traceback.StackSummary.from_list([*own, *foreign])

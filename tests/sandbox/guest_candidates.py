@@ -8,7 +8,7 @@ import torch
 import triton
 import triton.language as tl
 from triton.language.extra import libdevice
-from triton.language.extra.libdevice import rint
+from triton.language.extra.libdevice import sqrt
 from task import input_t, output_t
 from utils import DeterministicContext, make_match_reference, verbose_allclose
 
@@ -57,7 +57,7 @@ def matmul(a, b, c, M, N, K, sam, sak, sbk, sbn, BM: tl.constexpr, BN: tl.conste
 def library(x, out, BLOCK: tl.constexpr):
     offsets = tl.arange(0, BLOCK)
     values = tl.load(x + offsets)
-    tl.store(out + offsets, libdevice.tanh(values) + libdevice.pow(tl.abs(values), 1.5) + rint(values * 10))
+    tl.store(out + offsets, libdevice.tanh(values) + libdevice.pow(tl.abs(values), 1.5) + sqrt(tl.abs(values)))
 
 
 @triton.jit
