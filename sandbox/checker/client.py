@@ -23,9 +23,11 @@ START_S = 180.0
 """For a cold import of torch from a slow disk."""
 BEYOND_S = 900.0
 """What the checker itself may take on top of the candidate's time: inputs, references, waiting for a GPU in use."""
+_VISIBLE = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES")
 _KEPT = (
     *("PATH", "HOME", "LANG", "TMPDIR", "LD_LIBRARY_PATH", "PYTHONPATH", "VIRTUAL_ENV", "CUDA_HOME", "ROCM_PATH"),
-    *("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES"),
+    *("TRITON_LIBCUDA_PATH", "TRITON_PTXAS_PATH", "CC"),
+    *_VISIBLE,
 )
 
 
@@ -121,7 +123,8 @@ def _environment() -> dict[str, str]:
     """The checker's environment: no keys of the control plane, since a guest's parent may be read by it."""
     kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
     ours = str(Path(__file__).parents[2])
-    # One GPU alone: the first of those this process may see.
-    visible = kept.get("CUDA_VISIBLE_DEVICES", "0").split(",")[0]
+    # One GPU alone: the first of those this process may see, by whichever variable says so.
+    chosen = next((name for name in _VISIBLE if name in kept), _VISIBLE[0])
+    visible = {chosen: kept.get(chosen, "0").split(",")[0]}
     path = os.pathsep.join([ours, *filter(None, [kept.get("PYTHONPATH")])])
-    return {**kept, "CUDA_VISIBLE_DEVICES": visible, "PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"}
+    return {**kept, **visible, "PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"}

@@ -9,7 +9,10 @@ from collections.abc import Callable, Iterator, Sequence
 from sandbox.checker.guest import FAULTS, Guest, NotReady
 from sandbox.isolation import Limits, Sandbox
 
-_KEPT = ("LANG", "LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "CUDA_HOME")
+_KEPT = (
+    *("LANG", "LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "CUDA_HOME"),
+    *("ROCM_PATH", "TRITON_LIBCUDA_PATH", "TRITON_PTXAS_PATH", "CC"),
+)
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/usr/local/cuda/bin:/opt/rocm/bin"
 
 

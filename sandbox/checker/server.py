@@ -130,7 +130,7 @@ def _answer(bar: Bar, frame: wire.Frame) -> tuple[dict[str, Any], bytes]:
 @contextlib.contextmanager
 def _alone() -> Iterator[None]:
     """One candidate at a time on a timed GPU, over all processes of this machine."""
-    path = Path(tempfile.gettempdir()) / f"kernelwright-gpu-{torch.cuda.get_device_properties(0).uuid}.lock"
+    path = Path(tempfile.gettempdir()) / f"kernelwright-gpu-{_gpu()}.lock"
     with path.open("a") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
@@ -143,3 +143,9 @@ def named(name: str | None, choose: Callable[[], Sandbox]) -> Sandbox:
     if name not in KINDS:
         raise RunnerError(f"no sandbox is called {name!r}; there are {', '.join(KINDS)}")
     return KINDS[name]
+
+
+def _gpu() -> str:
+    """What tells this GPU from the machine's others, for every process alike."""
+    properties = torch.cuda.get_device_properties(0)
+    return str(getattr(properties, "uuid", None) or getattr(properties, "pci_bus_id", 0))

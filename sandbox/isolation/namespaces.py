@@ -13,12 +13,11 @@ import dataclasses
 import functools
 import json
 import os
-import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from sandbox.isolation.program import Limits, Program, limited, start
+from sandbox.isolation.program import TRIAL, Limits, Program, limited, start, tried
 from sandbox.isolation.view import CODE, view
 
 _ENTER = Path(__file__).parent / "enter.py"
@@ -33,17 +32,19 @@ class Namespaces:
 
     def start(self, argv: Sequence[str], env: Mapping[str, str], limits: Limits, gpu: bool = False) -> Program:
         """Start `argv` confined; its folder of ours is on its path. `OSError` where unshare is not installed."""
-        root = _root_may()
-        plan = json.dumps({"view": dataclasses.asdict(view(gpu)), "tmp_bytes": limits.tmp_bytes, "nobody": root})
-        enter = [sys.executable, "-I", "-S", str(_ENTER), plan, *limited(argv, limits)]
-        # `unshare` alone would outlive this process: the kernel's parent-death signal ends it, and it ends the rest.
-        outer = ["setpriv", "--pdeathsig", "KILL", "unshare", *_FLAGS, *(() if root else _AS_USER)]
-        return start([*outer, *enter], {**env, "PYTHONPATH": str(CODE)})
+        return _start(argv, env, limits, gpu, as_root=os.geteuid() == 0 and _root_may(gpu))
+
+
+def _start(argv: Sequence[str], env: Mapping[str, str], limits: Limits, gpu: bool, as_root: bool) -> Program:
+    plan = json.dumps({"view": dataclasses.asdict(view(gpu)), "tmp_bytes": limits.tmp_bytes, "nobody": as_root})
+    enter = [sys.executable, "-I", "-S", str(_ENTER), plan, *limited(argv, limits)]
+    # `unshare` alone would outlive this process: the kernel's parent-death signal ends it, and it ends the rest.
+    outer = ["setpriv", "--pdeathsig", "KILL", "unshare", *_FLAGS, *(() if as_root else _AS_USER)]
+    return start([*outer, *enter], {**env, "PYTHONPATH": str(CODE)})
 
 
 @functools.cache
-def _root_may() -> bool:
-    """Whether this is root, and with the right to make namespaces without a user namespace round them."""
-    if os.geteuid() != 0:
-        return False
-    return subprocess.run(["unshare", *_FLAGS, "true"], capture_output=True, check=False).returncode == 0
+def _root_may(gpu: bool) -> bool:
+    """Whether root may do all this here without a user namespace round it, and user 65534 then reaches the GPU."""
+    program = _start([sys.executable, "-I", "-S", "-c", TRIAL], {"PATH": "/usr/bin:/bin"}, Limits(), gpu, as_root=True)
+    return tried(program)
