@@ -99,6 +99,8 @@ def serve(sock: socket.socket, bar: Bar) -> None:
     """Answer requests until the other side hangs up. Between them the next guests warm up."""
     with contextlib.suppress(NotReady):
         bar.pool.warm()
+    # torch imports most of its compiler when it first draws on the meta device: now, while the guests start.
+    torch.randn(1, device="meta")
     while True:
         try:
             frame = wire.receive(sock, accept_fds=False)

@@ -104,7 +104,7 @@ class Program:
     def ending(self) -> str:
         """How the program ended, waiting a moment for it: ``exit status 1``, ``killed by SIGSEGV``, ``runs on``."""
         try:
-            status = self._process.wait(1.0)
+            status = self._process.wait(0.5)
         except subprocess.TimeoutExpired:
             return "it runs on"
         number = -status if status < 0 else status - 128
