@@ -57,7 +57,7 @@ def notes(state: RunState) -> tuple[Note, ...]:
 
 
 def sources(move: SeedMove | ModelMove, state: RunState, problem: Problem) -> tuple[Source, ...]:
-    """What a move's candidate is derived from: the seed kernel it tunes, or our problem text and its parents' sources."""
+    """What a move's candidate is derived from: its seed kernel, or our problem text and all that its parents have."""
     if isinstance(move, SeedMove):
         return (Source(what=f"seed_kernels/{move.seed_kernel}", licence=OUR_LICENCE),)
     text = Source(what=f"problems/{problem.name}", licence=OUR_LICENCE)

@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 from agent.model import OpenAIModel
-from agent.progress import AttemptDone, Event
+from agent.progress import AttemptDone, Began, Event
 from agent.run import resume, start
 from agent.settings import RunSettings
 from sandbox.candidate import Candidate
@@ -20,12 +20,15 @@ JUDGING_S = 0.005
 
 
 class Acknowledged:
-    """Writes down each attempt that the run says is on record."""
+    """Writes down each attempt that the run says is on record, and each session that began."""
 
     def __init__(self, root: Path) -> None:
+        self._begun = root / "begun"
         self._file = (root / "acknowledged").open("a", buffering=1)
 
     def show(self, event: Event) -> None:
+        if isinstance(event, Began):
+            self._begun.write_text(f"{os.getpid()}\n")
         if isinstance(event, AttemptDone):
             self._file.write(f"{event.attempt.seq} {event.attempt.candidate_sha256}\n")
 
