@@ -15,6 +15,8 @@ from sandbox.verdict import Estimated, Judgement, Measured, Passed, Timing, Unti
 
 RESAMPLES = 1000
 CONFIDENCE = 0.95
+FEWEST_CANDIDATES = 5
+"""Resampling fewer says next to nothing: of two candidates the interval would be the two themselves."""
 Log = npt.NDArray[np.float64]
 
 
@@ -32,8 +34,8 @@ def over(
 ) -> Standing:
     """How much faster the accepted `candidates` are than `theirs`: the geometric mean over candidates and ranked cases.
 
-    The interval is a percentile bootstrap: over the raw samples of measured times, and over the candidates where
-    there is more than one. A single estimate gives none.
+    The interval is a percentile bootstrap: over the raw samples of measured times, and over the candidates from
+    `FEWEST_CANDIDATES` on. Fewer estimates give none.
     """
     reason = _obstacle(problem, theirs, candidates)
     if reason:
@@ -77,15 +79,16 @@ def _bootstrap(
     random: np.random.Generator,
 ) -> Interval | None:
     measured = isinstance(before[0], Measured)
-    if not measured and len(after) == 1:
+    spread = len(after) >= FEWEST_CANDIDATES
+    if not measured and not spread:
         return None
     base = _resampled(before, random)
     each = np.stack([_resampled(timings, random) for timings in after])
-    if len(after) > 1:
+    if spread:
         picks = random.integers(0, len(after), size=(len(after), RESAMPLES))
         each = np.take_along_axis(each, picks, axis=0)
     low, high = np.exp(np.quantile(base - each.mean(axis=0), [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2]))
-    what = " and ".join((["raw samples"] if measured else []) + (["candidates"] if len(after) > 1 else []))
+    what = " and ".join((["raw samples"] if measured else []) + (["candidates"] if spread else []))
     return Interval(low=float(low), high=float(high), confidence=CONFIDENCE, method=f"percentile bootstrap over {what}")
 
 
