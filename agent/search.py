@@ -1,4 +1,7 @@
-"""The strategy ``search``: walks the seed kernels' knob spaces with a tree-structured Parzen estimator. No model.
+"""The strategy ``search``: walks the seed kernels' knob spaces. No model.
+
+A seed kernel is an expert's choice, so the first settings tried lie near the best one so far; later ones come from
+there or from a tree-structured Parzen estimator, by lot.
 
 Each decision depends on the run's seed and its history alone: the sampler is seeded afresh from the run's seed and the
 attempt's number, and what it is told is `Trials`, itself a function of the history. A study kept between two decisions
@@ -10,7 +13,9 @@ from __future__ import annotations
 import hashlib
 import math
 import random
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain
 
 import optuna
 from optuna.distributions import CategoricalDistribution
@@ -26,6 +31,9 @@ ASKS = 5
 EXPLORE = 0.25
 """Chance of tuning another seed kernel than the best one's, where a problem has several."""
 STARTUP_TRIALS = 10
+"""Settings with a time before the estimator is asked: it knows nothing yet."""
+NEARBY, NEIGHBOURS, CHANGES = 0.5, 20, (1, 1, 2, 3)
+"""Chance of a step from the best setting after that, steps drawn before it is given up, knobs that a step changes."""
 
 
 class Search:
@@ -59,19 +67,20 @@ class Search:
         return [self._seeds[name] for name in names]
 
     def _untried(self, seed: SeedKernel, state: RunState, rng: random.Random) -> Assignment | None:
-        """A setting that is allowed and was never judged, the optimiser's if it has one; None where all were."""
+        """A setting that is allowed and was never judged; None where all were."""
         if not seed.knobs:
             return None
-        kind = time_kind(state.best) if state.best else "none"
-        study = self._study(seed, state.trials[seed.name], kind)
+        trials, kind = state.trials[seed.name], time_kind(state.best) if state.best else "none"
+        proposals = chain(
+            _nearby(seed, trials, kind, rng), self._suggested(seed, trials, kind, state.next_seq), _walk(seed, rng)
+        )
+        return next((knobs for knobs in proposals if self._is_new(seed, knobs, state)), None)
+
+    def _suggested(self, seed: SeedKernel, trials: Trials, kind: str, seq: int) -> Iterator[Assignment]:
+        """What the optimiser suggests; asked again it may repeat itself, the more so the less is left."""
+        study = self._study(seed, trials, kind)
         for ask in range(ASKS):
-            knobs = study.ask(_sampler_seed(self._run_seed, state.next_seq, ask))
-            if self._is_new(seed, knobs, state):
-                return knobs
-        start, size = rng.randrange(seed.settings), seed.settings
-        stride = _coprime(rng.randrange(size) | 1, size)
-        walk = (seed.setting((start + step * stride) % size) for step in range(size))
-        return next((knobs for knobs in walk if self._is_new(seed, knobs, state)), None)
+            yield study.ask(_sampler_seed(self._run_seed, seq, ask))
 
     def _is_new(self, seed: SeedKernel, knobs: Assignment, state: RunState) -> bool:
         return setting(seed.name, knobs) not in state.settings and seed.allows(knobs, self._lds_bytes)
@@ -142,6 +151,26 @@ class _Study:
         state = TrialState.COMPLETE if timed else TrialState.PRUNED
         value = math.log(trial.score_us) if timed and trial.score_us else None
         return create_trial(state=state, value=value, params=trial.knobs, distributions=self._space)
+
+
+def _nearby(seed: SeedKernel, trials: Trials, kind: str, rng: random.Random) -> Iterator[Assignment]:
+    """Settings a step away from the best: always while few have a time, by chance later."""
+    timed = [trial for trial in (*trials.base, *trials.since) if trial.score_us is not None and trial.time_kind == kind]
+    if len(timed) >= STARTUP_TRIALS and rng.random() >= NEARBY:
+        return
+    best = min(timed, key=lambda trial: (trial.score_us or 0.0, trial.seq), default=None)
+    start = best.knobs if best and best.knobs.keys() == seed.knobs.keys() else seed.defaults
+    free = [name for name, knob in seed.knobs.items() if len(knob.values) > 1]
+    for _ in range(NEIGHBOURS if free else 0):
+        changed = rng.sample(free, min(len(free), rng.choice(CHANGES)))
+        yield start | {name: rng.choice([v for v in seed.knobs[name].values if v != start[name]]) for name in changed}
+
+
+def _walk(seed: SeedKernel, rng: random.Random) -> Iterator[Assignment]:
+    """Every setting once, in an order of its own."""
+    size = seed.settings
+    start, stride = rng.randrange(size), _coprime(rng.randrange(size) | 1, size)
+    return (seed.setting((start + step * stride) % size) for step in range(size))
 
 
 def _sampler_seed(run_seed: int, seq: int, ask: int) -> int:
