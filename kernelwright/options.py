@@ -7,9 +7,11 @@ from typing import Annotated, Literal
 
 import typer
 
+from kernelwright.runners import RunnerKind
+
 ProblemName = Annotated[str, typer.Option("--problem", help="The problem, by its name or a board's.")]
 RunnerName = Annotated[
-    Literal["auto", "cpu", "gpu"],
+    RunnerKind,
     typer.Option("--runner", help="Where it is judged; auto takes the GPU where torch sees one."),
 ]
 ChipName = Annotated[
@@ -17,6 +19,10 @@ ChipName = Annotated[
     typer.Option(
         "--chip", help="Whose code the CPU runner compiles and estimates; the problem's first chip if left out."
     ),
+]
+ModeName = Literal["test", "benchmark", "leaderboard", "profile"]
+ModeOption = Annotated[
+    ModeName, typer.Option("--mode", help="How much the judge does; each mode does what the one before it does.")
 ]
 DeadlineS = Annotated[
     float, typer.Option("--deadline-s", min=1.0, help="Seconds until a candidate's whole process group is killed.")

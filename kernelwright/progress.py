@@ -66,7 +66,7 @@ class TerminalProgress:
     def _panel(self) -> Table:
         best, state = self._state.best, self._state
         shown = Table.grid(padding=(0, 2))
-        shown.add_row("now", Text(f"{self._doing}, {time.monotonic() - self._since_s:.0f} s in this session"))
+        shown.add_row("now", Text(f"{self._doing}, {time.monotonic() - self._since_s:.0f} s since the start"))
         shown.add_row("attempts", Text(f"{state.attempts}, {state.accepted} accepted"))
         shown.add_row("best", Text(f"{score_text(best)} (attempt {best.seq})" if best else "none yet"))
         shown.add_row("left", Text(budget_words(self._limits, state)))

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
-from kernelwright.console import fail, say_json
-from kernelwright.options import AsJson, ChipName, DeadlineS, ProblemName, RunnerName
-from kernelwright.status import Status, families, kind_of, status_of
-
-ModeName = Literal["test", "benchmark", "leaderboard", "profile"]
+from kernelwright.commands.faults import told
+from kernelwright.console import say_json
+from kernelwright.options import AsJson, ChipName, DeadlineS, ModeName, ModeOption, ProblemName, RunnerName
+from kernelwright.runners import RunnerKind
+from kernelwright.status import Status
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +21,7 @@ class CheckSettings:
 
     file: Path
     problem: str
-    runner: Literal["auto", "cpu", "gpu"]
+    runner: RunnerKind
     chip: str | None
     mode: ModeName
     deadline_s: float
@@ -31,9 +31,7 @@ def check(
     file: Annotated[Path, typer.Argument(help="The submission: one file that defines custom_kernel.")],
     problem: ProblemName,
     runner: RunnerName = "auto",
-    mode: Annotated[
-        ModeName, typer.Option(help="How much is done; each mode does what the one before it does.")
-    ] = "benchmark",
+    mode: ModeOption = "benchmark",
     chip: ChipName = None,
     deadline_s: DeadlineS = 120.0,
     as_json: AsJson = False,
@@ -43,16 +41,10 @@ def check(
     Exit status: 0 accepted, 1 not accepted, 2 usage, 3 machine fault or a file that cannot be judged here.
     """
     settings = CheckSettings(file, problem, runner, chip, mode, deadline_s)
-    try:
-        raise typer.Exit(_judge(settings, as_json))
-    except families() as error:
-        if not as_json:
-            raise
-        from kernelwright.judgement_json import failed
+    from kernelwright.judgement_json import failed
 
-        say_json(failed(kind_of(error), str(error)))
-        fail(str(error))
-        raise typer.Exit(status_of(error)) from error
+    with told(as_json, failed):
+        raise typer.Exit(_judge(settings, as_json))
 
 
 def _judge(settings: CheckSettings, as_json: bool) -> Status:

@@ -7,9 +7,10 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from kernelwright.console import fail, result_console, say, say_json
+from kernelwright.commands.faults import told
+from kernelwright.console import result_console, say, say_json
 from kernelwright.options import AsJson, DeadlineS, ProblemName
-from kernelwright.status import Status, families, kind_of, status_of
+from kernelwright.status import Status
 from problems.spec import Problem
 from sandbox.verdict import Judgement
 
@@ -28,16 +29,12 @@ def compile_file(
 
     Needs no GPU. Exit status: 0 every kernel compiled, 1 one did not or none was launched, 2 usage, 3 machine fault.
     """
-    try:
+
+    def failed(kind: str, message: str) -> dict[str, Any]:
+        return {"target": target, "verdict": None, "kernels": [], "error": {"kind": kind, "message": message}}
+
+    with told(as_json, failed):
         raise typer.Exit(_compile(file, problem, target, deadline_s, as_json))
-    except families() as error:
-        if not as_json:
-            raise
-        say_json(
-            {"target": target, "verdict": None, "kernels": [], "error": {"kind": kind_of(error), "message": str(error)}}
-        )
-        fail(str(error))
-        raise typer.Exit(status_of(error)) from error
 
 
 def _compile(file: Path, name: str, target: Target, deadline_s: float, as_json: bool) -> Status:

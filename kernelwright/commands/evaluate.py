@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kernelwright.commands.check import ModeName
 from kernelwright.console import note, say
 from kernelwright.options import (
     AttemptCount,
@@ -16,9 +15,11 @@ from kernelwright.options import (
     DeadlineS,
     KeyVariable,
     ModelName,
+    ModeOption,
     RunnerName,
     SeedNumber,
 )
+from kernelwright.runners import RunnerKind
 from kernelwright.status import Status, UsageError
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ def evaluate(
     seed: SeedNumber = 0,
     runner: RunnerName = "auto",
     chip: ChipName = None,
-    mode: Annotated[ModeName, typer.Option(help="How much the judge does for each candidate.")] = "benchmark",
+    mode: ModeOption = "benchmark",
     deadline_s: DeadlineS = 120.0,
     base_url: BaseUrl = None,
     model: ModelName = None,
@@ -54,7 +55,7 @@ def evaluate(
     raise typer.Exit(_evaluate(settings, out, runner, chip))
 
 
-def _evaluate(given: dict[str, Any], out: Path, runner: Literal["auto", "cpu", "gpu"], chip: str | None) -> Status:
+def _evaluate(given: dict[str, Any], out: Path, runner: RunnerKind, chip: str | None) -> Status:
     import os
 
     from evals import page

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from kernelwright.commands.check import ModeName
 from kernelwright.commands.runs import RUNS, RunName
 from kernelwright.console import fail, note, say, side_console
 from kernelwright.options import (
@@ -17,17 +16,17 @@ from kernelwright.options import (
     DeadlineS,
     KeyVariable,
     ModelName,
+    ModeOption,
     RunnerName,
     RunsDir,
     SeedNumber,
 )
+from kernelwright.runners import RunnerKind
 from kernelwright.status import Status, UsageError
 
 if TYPE_CHECKING:
     from agent.run import RunResult
     from agent.settings import RunSettings
-
-Limit = Annotated[float | None, typer.Option(min=0.0)]
 
 
 def run(
@@ -39,7 +38,7 @@ def run(
     seed: SeedNumber = 0,
     runner: RunnerName = "auto",
     chip: ChipName = None,
-    mode: Annotated[ModeName, typer.Option(help="How much the judge does for each candidate.")] = "benchmark",
+    mode: ModeOption = "benchmark",
     deadline_s: DeadlineS = 120.0,
     base_url: BaseUrl = None,
     model: ModelName = None,
@@ -80,7 +79,7 @@ def resume(run: RunName, runs_dir: RunsDir = RUNS) -> None:
 
     folder = find(runs_dir, run)
     settings = agent_run.settings_of(folder)
-    place: Literal["cpu", "gpu"] = "gpu" if settings.runner == "gpu" else "cpu"
+    place: RunnerKind = "gpu" if settings.runner == "gpu" else "cpu"
     with open_runner(place, load(settings.problem), settings.chip) as judge, TerminalProgress(side_console()) as shown:
         result = agent_run.resume(folder, judge, open_model(settings, os.environ), shown)
     raise typer.Exit(_finish(result))
@@ -100,7 +99,7 @@ def settings_from(given: dict[str, Any]) -> RunSettings:
         raise UsageError(f"{where + ': ' if where else ''}{first['msg'].removeprefix('Value error, ')}") from error
 
 
-def _run(given: dict[str, Any], runner: Literal["auto", "cpu", "gpu"], runs_dir: Path) -> Status:
+def _run(given: dict[str, Any], runner: RunnerKind, runs_dir: Path) -> Status:
     import os
 
     from kernelwright.runners import open_runner, place_of
