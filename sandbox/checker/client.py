@@ -6,6 +6,7 @@ import atexit
 import contextlib
 import os
 import sys
+import threading
 import time
 import weakref
 from collections.abc import Sequence
@@ -38,6 +39,7 @@ class Client:
         self._arguments, self._root = tuple(arguments), root
         self._program: Program | None = None
         self._machine: Machine | None = None
+        self._one_at_a_time = threading.Lock()
 
     def machine(self) -> Machine:
         """The machine it judges on."""
@@ -47,6 +49,10 @@ class Client:
 
     def judge(self, problem: Problem, candidate: Candidate, mode: Mode, deadline_s: float) -> Judgement:
         """Judge one candidate; after a fault of the place, once more with a new checker. Raises `RunnerError`."""
+        with self._one_at_a_time:
+            return self._judge(problem, candidate, mode, deadline_s)
+
+    def _judge(self, problem: Problem, candidate: Candidate, mode: Mode, deadline_s: float) -> Judgement:
         header = {"op": "judge", "problem": problem.name, "root": str(self._root)}
         header |= {"mode": mode.value, "deadline_s": str(deadline_s)}
         try:
@@ -71,6 +77,10 @@ class Client:
             frame = wire.receive(program.sock, until_s, accept_fds=False)
         except wire.WireError as error:
             raise self._lost(error) from error
+        except BaseException:
+            # Interrupted: its answer must not be taken for the next candidate's.
+            self.close()
+            raise
         if frame.op != "judgement":
             _raise(frame)
         return Judgement.model_validate_json(frame.payload)

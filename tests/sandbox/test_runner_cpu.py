@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -301,3 +302,25 @@ def test_a_guest_that_died_waiting_is_replaced(runner: CpuRunner) -> None:
     for pid in descendants(runner._client._program.pid):
         os.kill(pid, signal.SIGKILL)
     assert isinstance(judge(runner, honest()).verdict, Passed)
+
+
+@pytest.mark.slow
+def test_an_interrupt_does_not_mix_up_answers(runner: CpuRunner) -> None:
+    def interrupt(signum: int, frame: object) -> None:
+        raise KeyboardInterrupt
+
+    judge(runner, honest())
+    before = signal.signal(signal.SIGALRM, interrupt)
+    signal.setitimer(signal.ITIMER_REAL, 1.0)
+    with pytest.raises(KeyboardInterrupt):
+        judge(runner, honest(before="while True: pass"), deadline_s=30)
+    signal.signal(signal.SIGALRM, before)
+    assert isinstance(judge(runner, honest()).verdict, Passed)
+
+
+@pytest.mark.slow
+def test_two_threads_take_turns(runner: CpuRunner) -> None:
+    sources = [honest(), honest(after="out = None"), honest(), honest(after="out = None")]
+    with ThreadPoolExecutor(2) as threads:
+        verdicts = list(threads.map(lambda source: judge(runner, source).verdict, sources))
+    assert [type(verdict) for verdict in verdicts] == [Passed, WrongAnswer] * 2
