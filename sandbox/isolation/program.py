@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import resource
 import signal
 import socket
 import subprocess
@@ -41,12 +42,19 @@ def limited(argv: Sequence[str], limits: Limits, count_processes: bool = True) -
 
     `count_processes` only in a user namespace of its own: elsewhere the limit counts every process of the user.
     """
-    flags = ["--core=0:0", f"--fsize={limits.file_bytes}", f"--nofile={limits.open_files}"]
+    flags = ["--core=0:0", f"--fsize={_at_most(resource.RLIMIT_FSIZE, limits.file_bytes)}"]
+    flags.append(f"--nofile={_at_most(resource.RLIMIT_NOFILE, limits.open_files)}")
     if count_processes:
-        flags.append(f"--nproc={limits.processes}")
+        flags.append(f"--nproc={_at_most(resource.RLIMIT_NPROC, limits.processes)}")
     if limits.address_bytes is not None:
-        flags.append(f"--as={limits.address_bytes}")
+        flags.append(f"--as={_at_most(resource.RLIMIT_AS, limits.address_bytes)}")
     return ["/bin/sh", "-c", 'exec 3<&0 0</dev/null; exec "$@"', "sh", "prlimit", *flags, *argv]
+
+
+def _at_most(kind: int, wanted: int) -> int:
+    """`wanted`, or the hard limit this process is under where that is lower: only root could raise it."""
+    _, hard = resource.getrlimit(kind)
+    return wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
 
 
 def as_nobody(groups: Sequence[int]) -> list[str]:

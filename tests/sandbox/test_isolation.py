@@ -3,6 +3,7 @@
 import os
 import signal
 import socket
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -261,3 +262,16 @@ def test_killed_at_once_and_closed_twice(kind: str) -> None:
 def test_the_choice_works_and_is_the_strongest() -> None:
     working = [name for name in KINDS if works(name)]
     assert choose().name == working[0]
+
+
+def test_a_lower_hard_limit_is_kept() -> None:
+    code = """
+import resource, sys
+resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256))
+from sandbox.isolation import choose, works
+print(choose().name, works("process"))
+"""
+    said = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=Path(__file__).parents[2]
+    )
+    assert said.stdout.split() == [choose().name, "True"]
