@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from functools import cache
 from typing import Any
 
@@ -45,8 +46,23 @@ def fail(text: str) -> None:
 
 
 def say_json(value: dict[str, Any]) -> None:
-    """One JSON object on standard output, never wrapped or coloured, in ASCII: no text in it can move a terminal."""
-    print(json.dumps(value, allow_nan=False, indent=2))
+    """One JSON object on standard output, never wrapped or coloured, in ASCII: no text in it can move a terminal.
+
+    JSON has no infinities: they are written as the strings ``"inf"``, ``"-inf"`` and ``"nan"``.
+    """
+    print(json.dumps(_spelled(value), allow_nan=False, indent=2))
+
+
+def _spelled(value: Any) -> Any:
+    match value:
+        case float() if not math.isfinite(value):
+            return str(value)
+        case dict():
+            return {key: _spelled(item) for key, item in value.items()}
+        case list() | tuple():
+            return [_spelled(item) for item in value]
+        case _:
+            return value
 
 
 def escape(text: str) -> str:

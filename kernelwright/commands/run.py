@@ -106,16 +106,17 @@ def _run(given: dict[str, Any], runner: RunnerKind, runs_dir: Path) -> Status:
     from problems import load
 
     problem = load(given["problem"])
-    settings_from(given)
-    place = place_of(runner)
+    asked = settings_from(given)
     from agent import run as agent_run
     from agent.settings import open_model
     from kernelwright.progress import TerminalProgress
 
+    # The model first: a missing key is then said before a machine is started.
+    model, place = open_model(asked, os.environ), place_of(runner)
     with open_runner(place, problem, given["chip"]) as judge:
         settings = settings_from(given | {"runner": place, "chip": judge.machine().chip})
         with TerminalProgress(side_console()) as shown:
-            result = agent_run.start(settings, runs_dir, judge, open_model(settings, os.environ), shown)
+            result = agent_run.start(settings, runs_dir, judge, model, shown)
     return _finish(result)
 
 

@@ -16,6 +16,7 @@ _HIDDEN = (
     *("tests", "docs", "runs", ".git"),
 )
 _TOP = ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
+_TOOLS = ("CC", "TRITON_PTXAS_PATH", "TRITON_LIBCUDA_PATH")
 _ETC = ("ld.so.cache", "ld.so.conf", "ld.so.conf.d", "alternatives", "OpenCL", "vulkan")
 
 
@@ -44,7 +45,7 @@ def view(gpu: bool) -> View:
     folders += [Path("/etc") / name for name in _ETC]
     folders += [Path(sys.prefix), Path(sys.base_prefix), Path(sys.exec_prefix), *_site_folders()]
     if gpu:
-        folders += [Path("/sys"), Path("/opt/rocm"), Path("/etc/nvidia"), *library_folders()]
+        folders += [Path("/sys"), Path("/opt/rocm"), Path("/etc/nvidia"), *library_folders(), *_tool_folders()]
     shown = _outermost([folder for folder in folders if folder.exists()])
     ours = [OURS / name for name in _HIDDEN]
     covered = tuple(str(path) for path in ours if path.exists() and any(path.is_relative_to(top) for top in shown))
@@ -57,6 +58,14 @@ def library_folders() -> list[Path]:
     """The folders of this process's ``LD_LIBRARY_PATH``: drivers are found through it in some containers."""
     named = os.environ.get("LD_LIBRARY_PATH", "").split(":")
     return [Path(folder) for folder in named if folder.startswith("/") and Path(folder).is_dir()]
+
+
+def _tool_folders() -> list[Path]:
+    """Where the tools lie that Triton is told to use: a compiler needs its whole prefix, not its ``bin`` alone."""
+    named = [Path(os.environ[name]) for name in _TOOLS if os.environ.get(name, "").startswith("/")]
+    tools = [path for tool in named for path in (tool, tool.resolve())]
+    prefixes = [tool if tool.is_dir() else tool.parent.parent for tool in tools]
+    return [prefix for prefix in prefixes if len(prefix.parts) > 1]
 
 
 def _site_folders() -> list[Path]:

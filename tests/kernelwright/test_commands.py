@@ -272,3 +272,10 @@ def test_starting_imports_nothing_heavy() -> None:
     code = f"import sys, kernelwright.main; print([name for name in {heavy!r} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_json_spells_what_is_not_finite(capsys: pytest.CaptureFixture[str]) -> None:
+    from kernelwright.console import say_json
+
+    say_json({"error": {"worst": float("inf")}, "us": [1.5, float("nan")], "n": 3})
+    assert json.loads(capsys.readouterr().out) == {"error": {"worst": "inf"}, "us": [1.5, "nan"], "n": 3}
