@@ -11,6 +11,7 @@ from problems.load import ROOT
 from problems.spec import Problem
 from sandbox.candidate import Candidate
 from sandbox.checker.client import Client
+from sandbox.defences import ALL_UP, Defences
 from sandbox.harness import harness_sha256
 from sandbox.runner import DEADLINE_S, Mode, RunnerError
 from sandbox.screen import advised, refuse
@@ -21,11 +22,19 @@ class CpuRunner:
     """Judges by emulation, and estimates times on `chip` from the code compiled for it.
 
     `isolation` names a sandbox (``bubblewrap``, ``namespaces``, ``process``) instead of the strongest that works here;
-    `root` is the folder of problems. Nothing is started before the first judgement.
+    `root` is the folder of problems; `defences` are all up but where the red team takes one down. Nothing is started
+    before the first judgement.
     """
 
-    def __init__(self, chip: str = "MI300X", isolation: str | None = None, root: Path = ROOT) -> None:
-        self._chip, self._isolation, self._root = chip, isolation, root
+    def __init__(
+        self,
+        chip: str = "MI300X",
+        isolation: str | None = None,
+        root: Path = ROOT,
+        defences: Defences = ALL_UP,
+    ) -> None:
+        self._chip, self._root, self._defences = chip, root, defences
+        self._isolation = isolation if defences.sandbox else "process"
         self._client: Client | None = None
 
     def machine(self) -> Machine:
@@ -47,7 +56,7 @@ class CpuRunner:
         self, problem: Problem, candidate: Candidate, mode: Mode = Mode.BENCHMARK, deadline_s: float = DEADLINE_S
     ) -> Judgement:
         """Judge one candidate; see `sandbox.checker.emulation` for what is done. Raises `RunnerError`."""
-        refused = refuse(problem, candidate, self.machine())
+        refused = refuse(problem, candidate, self.machine(), self._defences)
         return refused or advised(self._checker().judge(problem, candidate, mode, deadline_s), candidate)
 
     def close(self) -> None:
@@ -59,7 +68,7 @@ class CpuRunner:
         if self._client is None:
             arguments = ["cpu", "--chip", self._chip, "--machine", self.machine().model_dump_json()]
             arguments += ["--isolation", self._isolation] if self._isolation else []
-            self._client = Client(arguments, self._root)
+            self._client = Client(arguments, self._root, self._defences)
         return self._client
 
 

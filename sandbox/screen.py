@@ -8,6 +8,7 @@ import warnings
 
 from problems.spec import Problem
 from sandbox.candidate import Candidate
+from sandbox.defences import ALL_UP, Defences
 from sandbox.verdict import Finding, Judgement, Machine, Rejected
 
 MAX_BYTES = 1_000_000
@@ -40,7 +41,12 @@ def advised(judgement: Judgement, candidate: Candidate) -> Judgement:
     return judgement.model_copy(update={"flags": judgement.flags + flags})
 
 
-def refuse(problem: Problem, candidate: Candidate, machine: Machine) -> Judgement | None:
+def refuse(
+    problem: Problem,
+    candidate: Candidate,
+    machine: Machine,
+    defences: Defences = ALL_UP,
+) -> Judgement | None:
     """The judgement on a candidate that is no submission; None where it must be judged."""
     rejected = screen(problem, candidate)
     if rejected is None:

@@ -15,6 +15,7 @@ from pathlib import Path
 from problems.load import ROOT
 from problems.spec import Problem, ProblemError
 from sandbox.candidate import Candidate
+from sandbox.defences import ALL_UP, Defences
 from sandbox.guest import wire
 from sandbox.isolation.program import Program, start
 from sandbox.runner import Mode, RunnerError, Unsupported
@@ -35,8 +36,13 @@ _KEPT = (
 class Client:
     """One checker, started when first asked."""
 
-    def __init__(self, arguments: Sequence[str], root: Path = ROOT) -> None:
-        self._arguments, self._root = tuple(arguments), root
+    def __init__(
+        self,
+        arguments: Sequence[str],
+        root: Path = ROOT,
+        defences: Defences = ALL_UP,
+    ) -> None:
+        self._arguments, self._root, self._defences = tuple(arguments), root, defences
         self._program: Program | None = None
         self._machine: Machine | None = None
         self._one_at_a_time = threading.Lock()
@@ -54,7 +60,7 @@ class Client:
 
     def _judge(self, problem: Problem, candidate: Candidate, mode: Mode, deadline_s: float) -> Judgement:
         header = {"op": "judge", "problem": problem.name, "root": str(self._root)}
-        header |= {"mode": mode.value, "deadline_s": str(deadline_s)}
+        header |= {"mode": mode.value, "deadline_s": str(deadline_s), "defences": self._defences.model_dump_json()}
         try:
             return self._ask(header, candidate.source, deadline_s)
         except Unsupported:

@@ -20,6 +20,7 @@ from sandbox.checker.guest import NotReady
 from sandbox.checker.outcome import Outcome, Progress, Request
 from sandbox.checker.pool import Pool
 from sandbox.checker.task import Task, open_task
+from sandbox.defences import Defences
 from sandbox.guest import wire
 from sandbox.harness import judge_sha256
 from sandbox.isolation import KINDS, Sandbox
@@ -44,9 +45,12 @@ class Bar:
         """Judge one candidate; `RunnerError`, `NotReady` or `ProblemError` where that cannot be done here."""
         start = time.monotonic()
         root = Path(str(header["root"]))
-        task = open_task(str(header["problem"]), root, self._device)
+        defences = Defences.model_validate_json(header["defences"])
+        task = open_task(str(header["problem"]), root, self._device, defences)
         request = Request(source, Mode(header["mode"]), float(header["deadline_s"]))
         progress = Progress()
+        if defences.off:
+            progress.flags.append(f"not to be relied on: judged without {', '.join(defences.off)}")
         if self._sandbox.name == "process":
             progress.flags.append(UNCONFINED)
         outcome = self._judge(task, request, progress)

@@ -11,6 +11,7 @@ import torch
 
 from problems.load import folder, load
 from problems.spec import Case, Problem, ProblemError
+from sandbox.defences import ALL_UP, Defences
 
 
 class Reference(Protocol):
@@ -30,12 +31,13 @@ class Reference(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One problem with its reference, on the device the checker computes on."""
+    """One problem with its reference, on the device the checker computes on, and the defences that are up."""
 
     problem: Problem
     reference: Reference
     device: str
     root: Path
+    defences: Defences = ALL_UP
 
     def inputs(self, case: Case, seed: int) -> tuple[Any, ...]:
         """Fresh inputs of `case`."""
@@ -52,7 +54,12 @@ class Task:
         return cast(torch.dtype, getattr(torch, self.problem.output_dtype))
 
 
-def open_task(name: str, root: Path, device: str) -> Task:
+def open_task(
+    name: str,
+    root: Path,
+    device: str,
+    defences: Defences = ALL_UP,
+) -> Task:
     """Load problem and reference; `ProblemError` where either is broken."""
     problem = load(name, root)
     path = folder(problem, root) / "reference.py"
@@ -61,4 +68,4 @@ def open_task(name: str, root: Path, device: str) -> Task:
         raise ProblemError(f"{path}: cannot be loaded; every problem folder needs it")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    return Task(problem, cast(Reference, module), device, root)
+    return Task(problem, cast(Reference, module), device, root, defences)
