@@ -60,8 +60,12 @@ def _wanted(torch: str) -> str:
 
 
 def _make_environment(venv: Path, *, system: bool) -> None:
-    options = ["--system-site-packages"] if system else []
-    _run([sys.executable, "-m", "venv", "--clear", *options, str(venv)], "could not make the environment")
+    _run([sys.executable, "-m", "venv", "--clear", str(venv)], "could not make the environment")
+    if system:
+        # Not --system-site-packages: that shows the base interpreter's packages; torch often lies in an environment.
+        ours = next((venv / "lib").glob("python*/site-packages"))
+        shown = [entry for entry in sys.path if entry.endswith(("site-packages", "dist-packages"))]
+        (ours / "kernelwright-system.pth").write_text("".join(f"{entry}\n" for entry in shown))
 
 
 def _install_cpu(python: Path) -> None:
@@ -72,21 +76,29 @@ def _install_cpu(python: Path) -> None:
 
 
 def _install_on_system_torch(python: Path) -> None:
-    before = _owners(python)
+    before = owners(python)
     if "torch" not in before:
         sys.exit(f"{sys.executable} has no torch. Install your ROCm or CUDA torch there first, or use: make TORCH=cpu")
     _pip(python, requirements(ROOT / "pyproject.toml"))
     _pip(python, ["--no-deps", "-e", str(ROOT)])
-    after = _owners(python)
+    after = owners(python)
     if after != before:
         sys.exit(
             f"the set-up changed torch or triton: before {before}, after {after}. Remove the environment and report it."
         )
-    if len(after.get("triton", [])) > 1:
-        print(f"warning: two distributions own triton/: {after['triton']}. Uninstall the one your torch did not bring.")
+    print(two_owners(after), end="")
 
 
-def _owners(python: Path) -> dict[str, list[list[str]]]:
+def two_owners(found: dict[str, list[list[str]]]) -> str:
+    """A line of warning where two distributions own triton/, else nothing."""
+    if len(found.get("triton", [])) < 2:
+        return ""
+    names = " and ".join(f"{name} {version}" for name, version in found["triton"])
+    return f"warning: two distributions own triton/: {names}. Uninstall the one your torch did not bring.\n"
+
+
+def owners(python: Path) -> dict[str, list[list[str]]]:
+    """The distributions that own torch/ and triton/ for `python`, each as (name, version)."""
     found = json.loads(subprocess.run([python, "-c", OWNERS], check=True, capture_output=True, text=True).stdout)
     return {name: owners for name, owners in found.items() if owners}
 

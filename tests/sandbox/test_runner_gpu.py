@@ -57,7 +57,7 @@ def test_a_seed_is_measured() -> None:
 )
 def test_verdicts_on_a_gpu(body: str, kind: type) -> None:
     runner = GpuRunner()
-    judgement = runner.judge(VECTORADD, Candidate(source=f"def custom_kernel(data): {body}\n"), Mode.TEST, 10)
+    judgement = runner.judge(VECTORADD, Candidate(source=f"def custom_kernel(data):\n    {body}\n"), Mode.TEST, 10)
     runner.close()
     assert isinstance(judgement.verdict, kind)
 
