@@ -15,8 +15,11 @@ from __future__ import annotations
 
 import json
 import random
+import threading
 import time
 from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeout
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -132,9 +135,7 @@ class OpenAIModel:
     def _answer(self, prompt: str) -> Any:
         for attempt in range(self._retries + 1):
             try:
-                return self._client.chat.completions.create(
-                    model=self.name, messages=[{"role": "user", "content": prompt}]
-                )
+                return self._call(prompt)
             except openai.APITimeoutError as error:
                 raise self._timed_out() from error
             except openai.APIConnectionError as error:
@@ -148,6 +149,23 @@ class OpenAIModel:
             if attempt < self._retries:
                 self._wait(_wait_s(attempt, failure))
         raise self._gave_up(failure) from failure
+
+    def _call(self, prompt: str) -> Any:
+        """One call, in a thread of its own: the client's timeout is per read, and a trickle of bytes never meets it."""
+        answer: Future[Any] = Future()
+
+        def call() -> None:
+            try:
+                messages: list[Any] = [{"role": "user", "content": prompt}]
+                answer.set_result(self._client.chat.completions.create(model=self.name, messages=messages))
+            except Exception as error:  # noqa: BLE001 - raised again below, where it is told apart
+                answer.set_exception(error)
+
+        threading.Thread(target=call, name="model call", daemon=True).start()
+        try:
+            return answer.result(self._timeout_s)
+        except FutureTimeout as error:
+            raise self._timed_out() from error
 
     def _timed_out(self) -> ModelTimedOut:
         return ModelTimedOut(

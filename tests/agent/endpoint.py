@@ -17,6 +17,8 @@ class Answer:
     status: int = 200
     text: str = ""
     delay_s: float = 0.0
+    trickle_s: float = 0.0
+    """Time between two bytes of the body; 0 sends it whole."""
     headers: dict[str, str] = field(default_factory=dict)
     body: object | None = None
     """Sent instead of a chat completion that says `text`."""
@@ -65,7 +67,10 @@ def serve(answer: Callable[[int], Answer]) -> Iterator[Endpoint]:
                     self.send_header(name, value)
                 self.send_header("content-length", str(len(data)))
                 self.end_headers()
-                self.wfile.write(data)
+                for part in (data[i : i + 1] for i in range(len(data))) if said.trickle_s else (data,):
+                    self.wfile.write(part)
+                    self.wfile.flush()
+                    time.sleep(said.trickle_s)
             except OSError:
                 self.close_connection = True  # the client was killed or gave up
 

@@ -66,6 +66,13 @@ def test_retries_are_bounded() -> None:
         assert len(endpoint.asked) == 3
 
 
+def test_an_endpoint_that_trickles_is_cut_off() -> None:
+    with serve(lambda number: Answer(text="one byte at a time", trickle_s=0.02)) as endpoint:
+        with pytest.raises(ModelTimedOut, match=r"within 0.3 s"):
+            model(endpoint, timeout_s=0.3).complete("p", 1)
+        assert len(endpoint.asked) == 1
+
+
 def test_a_slow_endpoint_times_out_and_is_not_asked_twice() -> None:
     with serve(lambda number: Answer(text="late", delay_s=0.6)) as endpoint:
         with pytest.raises(ModelTimedOut, match=r"within 0.2 s and may have charged"):
