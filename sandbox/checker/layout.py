@@ -90,18 +90,23 @@ def _tensor(tensor: torch.Tensor, layout: Layout, writable: bool, in_memory: boo
     }
 
 
-def fill(layout: Layout, buffer: torch.Tensor) -> None:
+def fill(layout: Layout, buffer: torch.Tensor, poisoned: bool = True) -> None:
     """Write the inputs into the shared buffer, and poison what the kernel is to write."""
     for tensor, span, writable in zip(layout.tensors, layout.spans, layout.writable, strict=True):
         if writable:
-            poison(buffer[span.offset : span.offset + span.bytes], span.dtype)
+            poison(buffer[span.offset : span.offset + span.bytes], span.dtype, poisoned)
         else:
             bits(span.view(buffer)).copy_(bits(tensor))
 
 
-def poison(region: torch.Tensor, dtype: torch.dtype) -> None:
-    """Fill `region` (uint8) so that an element left alone is found: NaN where the dtype has one, else noise."""
-    if dtype.is_floating_point:
+def poison(region: torch.Tensor, dtype: torch.dtype, poisoned: bool = True) -> None:
+    """Fill `region` (uint8) so that an element left alone is found: NaN where the dtype has one, else noise.
+
+    Zeros where not `poisoned`.
+    """
+    if not poisoned:
+        region.zero_()
+    elif dtype.is_floating_point:
         region.fill_(0xFF)
     else:
         region.random_(0, 256)

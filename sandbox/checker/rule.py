@@ -13,17 +13,19 @@ CHUNK = 1 << 24
 """Elements compared at a time: the float64 temporaries of a chunk stay near 1 GiB."""
 
 
-def compare(out: torch.Tensor, exact: torch.Tensor, terms: torch.Tensor, tolerance: Tolerance) -> ErrorFigures:
+def compare(
+    out: torch.Tensor, exact: torch.Tensor, terms: torch.Tensor, tolerance: Tolerance, finite: bool = True
+) -> ErrorFigures:
     """Hold `out` against the float64 result: |out - exact| <= rtol |exact| + term_rtol terms, at every element.
 
     All three have one shape and lie on one device. Where the result rounds to infinity or NaN in `out`'s dtype, `out`
-    must say the same; everywhere else it must be finite.
+    must say the same; everywhere else it must be finite. Without `finite` NaN is a wildcard, as in a careless judge.
     """
     worst = torch.zeros(3, dtype=torch.float64, device=out.device)
     mismatches = torch.zeros((), dtype=torch.int64, device=out.device)
     flat = [tensor.reshape(-1) for tensor in (out, exact, terms)]
     for part in zip(*(tensor.split(CHUNK) for tensor in flat), strict=True):
-        figures, wrong = _chunk(part[0], part[1], part[2], tolerance)
+        figures, wrong = _chunk(part[0], part[1], part[2], tolerance, finite)
         worst = torch.maximum(worst, figures)
         mismatches += wrong
     max_abs, max_rel, ratio = worst.tolist()
@@ -33,13 +35,15 @@ def compare(out: torch.Tensor, exact: torch.Tensor, terms: torch.Tensor, toleran
 
 
 def _chunk(
-    out: torch.Tensor, exact: torch.Tensor, terms: torch.Tensor, tolerance: Tolerance
+    out: torch.Tensor, exact: torch.Tensor, terms: torch.Tensor, tolerance: Tolerance, finite: bool
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """(largest absolute error, relative error, error over allowance) and how many elements are over it."""
     got, rounded = out.double(), exact.to(out.dtype).double()
     error = (got - exact).abs()
     odd = ~torch.isfinite(rounded)
     agrees = odd & ((got == rounded) | (got.isnan() & rounded.isnan()))
+    if not finite:
+        agrees |= got.isnan()
     error = torch.where(agrees, 0.0, torch.where(odd | ~torch.isfinite(got), math.inf, error))
     allowed = tolerance.rtol * exact.abs() + tolerance.term_rtol * terms
     # An error of 0 passes whatever the allowance, 0 and NaN included; any other error over no allowance never does.

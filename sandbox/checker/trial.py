@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import secrets
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -11,6 +11,7 @@ import torch
 
 from problems.spec import Case
 from sandbox.checker import answer
+from sandbox.checker.draws import Draws
 from sandbox.checker.guest import Forgery, Guest, Returned
 from sandbox.checker.layout import ALIGNMENT, INPUTS, RESULT, Layout, changed, fill, lay_out, poison
 from sandbox.checker.memory import HostMemory, Shared
@@ -18,8 +19,8 @@ from sandbox.checker.rule import board_accepts, compare
 from sandbox.checker.task import Task
 from sandbox.verdict import CaseCheck, ErrorFigures, Role
 
-SEEDS = 1_000_000
-"""Seeds lie below this: some boards add them to values in fp32, which must not swallow the values."""
+LATE_LOOK_S = 0.05
+"""How long a judge without a trusted copy leaves an output lying before it looks."""
 Share = Callable[[int], Shared]
 
 
@@ -38,6 +39,7 @@ class Bench:
 
     def __init__(self, task: Task, case: Case, role: Role, guest: Guest, share: Share = HostMemory) -> None:
         self._task, self._case, self._role, self._guest = task, case, role, guest
+        self._draws = Draws(task, case)
         shapes = lay_out(task.shapes(case), task.problem.writable)
         exact, _ = task.reference.exact(task.shapes(case))
         self._shape = tuple(exact.shape)
@@ -45,48 +47,66 @@ class Bench:
         room = max(exact.numel() * task.output_dtype.itemsize, min(exact.numel() * 8, 1 << 26)) + ALIGNMENT
         self._inputs = share(shapes.bytes)
         self._result = share(room)
-        guest.share([self._inputs, self._result])
+        self.tree = shapes.tree
+        """The inputs as every call tells them."""
+        guest.share(self.buffers)
+
+    @property
+    def buffers(self) -> list[Shared]:
+        """What the guest sees: inputs, then the result."""
+        return [self._inputs, self._result]
 
     def close(self) -> None:
         """Give the buffers back."""
         self._inputs.close()
         self._result.close()
 
-    def run(self, timed: bool = False, before: Callable[[], None] = lambda: None) -> Trial:
-        """Draw a seed, make inputs, call once, check. `before` runs last before the call: flush, synchronise."""
-        seed = 1 + secrets.randbelow(SEEDS - 1)
-        data = self._task.inputs(self._case, seed)
+    def run(self, timed: bool = False, before: Callable[[], None] = lambda: None, perturbed: bool = False) -> Trial:
+        """Draw a seed, make inputs, call once, check. `before` runs last before the call: flush, synchronise.
+
+        `perturbed`: on the last call's inputs with an element or two changed, instead of new ones.
+        """
+        defences = self._task.defences
+        data, seed = self._draws.perturbed() if perturbed else self._draws.fresh()
         layout = lay_out(data, self._task.problem.writable)
-        fill(layout, self._inputs.tensor)
-        poison(self._result.tensor, self._task.output_dtype)
+        fill(layout, self._inputs.tensor, defences.poisoned_outputs)
+        poison(self._result.tensor, self._task.output_dtype, defences.poisoned_outputs)
         before()
-        returned = self._guest.call(layout.tree, RESULT, timed)
+        returned = self._guest.call(layout.tree, RESULT, timed, defences.device_join)
+        if not defences.trusted_copy:
+            time.sleep(LATE_LOOK_S)
         # The guest can still write to the shared memory: what is checked is a copy of its own, taken at once.
         out, unfit = self._take(returned)
-        touched = changed(layout, self._inputs.tensor)
+        touched = changed(layout, self._inputs.tensor) if defences.inputs_unchanged else []
         return self._judge(data, seed, returned, out, unfit or _damage(touched))
 
     def _take(self, returned: Returned) -> tuple[torch.Tensor | None, str]:
         sizes = {INPUTS: self._inputs.bytes, RESULT: self._result.bytes}
         try:
-            where, span = answer.read(returned.tree, self._task.output_dtype, self._shape, sizes)
+            where, span = answer.read(
+                returned.tree, self._task.output_dtype, self._shape, sizes, self._task.defences.exact_types
+            )
         except answer.Unfit as unfit:
             return None, str(unfit)
         except answer.Forged as forged:
             raise Forgery(str(forged)) from forged
         buffer = self._inputs if where == INPUTS else self._result
-        return span.view(buffer.tensor).clone(memory_format=torch.contiguous_format).to(self._task.device), ""
+        copy = span.view(buffer.tensor).clone(memory_format=torch.contiguous_format)
+        return copy.to(self._task.device, self._task.output_dtype).reshape(self._shape), ""
 
     def _judge(
         self, data: tuple[Any, ...], seed: int, returned: Returned, out: torch.Tensor | None, reason: str
     ) -> Trial:
         if out is None:
             return Trial(self._check(seed, _nothing(self._shape), False, None), returned, reason)
-        theirs = self._task.reference.board_expected(data) if self._case.fill == "published" else None
+        defences = self._task.defences
+        asked = self._case.fill == "published" or not defences.our_tolerance
+        theirs = self._task.reference.board_expected(data) if asked else None
         board = None if theirs is None else board_accepts(out, theirs, self._task.problem.board_check)
         exact, terms = self._task.reference.exact(data)
-        error = compare(out, exact, terms, self._task.problem.tolerance)
-        if not reason and error.mismatches:
+        error = compare(out, exact, terms, self._task.problem.tolerance, defences.finite)
+        wrong = error.mismatches > 0 if defences.our_tolerance or board is None else not board
+        if not reason and wrong:
             reason = _described(error)
         return Trial(self._check(seed, error, not reason, board), returned, reason)
 

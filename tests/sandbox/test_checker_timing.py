@@ -81,7 +81,7 @@ def test_a_time_that_cannot_be_is_cheating(task: Task, monkeypatch: pytest.Monke
 def test_a_lazy_timed_call_is_caught(task: Task, monkeypatch: pytest.MonkeyPatch) -> None:
     outcome, progress, _ = judged(task, "works on early calls only", monkeypatch)
     assert isinstance(outcome.verdict, WrongAnswer)
-    assert "call 7: 256 of 256" in outcome.verdict.reason
+    assert "call 5: 256 of 256" in outcome.verdict.reason
     assert [check.passed for check in progress.checks] == [True, True, False]
 
 
