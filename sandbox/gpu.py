@@ -8,6 +8,7 @@ from problems.load import ROOT
 from problems.spec import Problem
 from sandbox.candidate import Candidate
 from sandbox.checker.client import Client
+from sandbox.comparison import FEWEST, PAIRS, Compared
 from sandbox.defences import ALL_UP, Defences
 from sandbox.runner import DEADLINE_S, Mode
 from sandbox.screen import advised, refuse
@@ -37,6 +38,31 @@ class GpuRunner:
         """Judge one candidate; see `sandbox.checker.gpu_timing` for what is done. Raises `RunnerError`."""
         refused = refuse(problem, candidate, self.machine(), self._defences)
         return refused or advised(self._client.judge(problem, candidate, mode, deadline_s), candidate)
+
+    def compare(
+        self,
+        problem: Problem,
+        first: Candidate,
+        second: Candidate,
+        pairs: int = PAIRS,
+        deadline_s: float = DEADLINE_S,
+    ) -> Compared:
+        """Time two candidates against each other by interleaved pairs, both alive; see `sandbox.checker.contest`.
+
+        `deadline_s` is each candidate's own time. Raises `RunnerError`, and `ValueError` for too few pairs.
+        """
+        if pairs < FEWEST:
+            raise ValueError(f"{pairs} pairs are too few to compare by; take {FEWEST} or more")
+        refused = [refuse(problem, candidate, self.machine(), self._defences) for candidate in (first, second)]
+        if any(refused):
+            judged = [
+                said or self.judge(problem, one, Mode.TEST, deadline_s)
+                for said, one in zip(refused, (first, second), strict=True)
+            ]
+            return Compared(first=judged[0], second=judged[1])
+        found = self._client.compare(problem, first, second, pairs, deadline_s)
+        both = {"first": advised(found.first, first), "second": advised(found.second, second)}
+        return found.model_copy(update=both)
 
     def close(self) -> None:
         """Stop the checker and its guests."""

@@ -9,6 +9,11 @@ from typing import Annotated, Literal, assert_never
 from pydantic import Field
 
 from problems.spec import Case, Frozen, Problem
+from sandbox.timing import BoardTime as BoardTime
+from sandbox.timing import Estimated as Estimated
+from sandbox.timing import Measured as Measured
+from sandbox.timing import Timing as Timing
+from sandbox.timing import Untimed as Untimed
 
 Role = Literal["test", "small", "hidden", "benchmark"]
 
@@ -34,49 +39,6 @@ class CaseCheck(Frozen):
     passed: bool
     error: ErrorFigures
     board_accepts: bool | None = None
-
-
-class Measured(Frozen):
-    """Times taken on a chip: every sample, in microseconds, and how they were taken."""
-
-    kind: Literal["measured"] = "measured"
-    case: Case
-    chip: str
-    clock: str
-    samples_us: tuple[float, ...]
-    """Device-event time of each call."""
-    wall_us: tuple[float, ...]
-    """The checker's own clock round the same calls, hand-over included."""
-    warmup_calls: int
-
-    @property
-    def us(self) -> float:
-        """Median of the samples."""
-        return statistics.median(self.samples_us)
-
-
-class Estimated(Frozen):
-    """A time computed from compiled code and a chip's data sheet. Nothing ran on that chip."""
-
-    kind: Literal["estimated"] = "estimated"
-    case: Case
-    chip: str
-    us: float
-    bound: str
-    """What limits it: ``mfma``, ``valu``, ``lds``, ``hbm``, ``latency`` or ``launch``."""
-    parts_us: dict[str, float]
-    """The model's terms, so that two candidates' estimates can be told apart."""
-
-
-class Untimed(Frozen):
-    """No time, and why."""
-
-    kind: Literal["none"] = "none"
-    case: Case
-    reason: str
-
-
-Timing = Annotated[Measured | Estimated | Untimed, Field(discriminator="kind")]
 
 
 class IsaReport(Frozen):
@@ -183,6 +145,8 @@ class Passed(Frozen):
     cases: tuple[CaseCheck, ...]
     timings: tuple[Timing, ...] = ()
     """One per published benchmark case, in the board's order; empty in test mode."""
+    board_us: tuple[BoardTime, ...] = ()
+    """One per ranked case, in the board's order; empty where none was taken: test mode, or no GPU."""
 
 
 Verdict = Annotated[
@@ -260,13 +224,23 @@ def score_us(problem: Problem, judgement: Judgement) -> float | None:
     """
     if not isinstance(judgement.verdict, Passed) or judgement.geomean_us is None:
         return None
-    times = [timing.us for timing in judgement.verdict.timings if not isinstance(timing, Untimed)]
+    return _ranked(problem, [timing.us for timing in judgement.verdict.timings if not isinstance(timing, Untimed)])
+
+
+def board_score_us(problem: Problem, judgement: Judgement) -> float | None:
+    """What the board itself would have shown for this candidate on this chip, in microseconds; None if not taken."""
+    if not isinstance(judgement.verdict, Passed) or not judgement.verdict.board_us:
+        return None
+    return _ranked(problem, [time.us for time in judgement.verdict.board_us])
+
+
+def _ranked(problem: Problem, times: list[float]) -> float:
     match problem.board_timing.ranked_by:
         case "last":
             return times[-1]
         case "mean":
             return statistics.fmean(times)
         case "geomean":
-            return judgement.geomean_us
+            return math.exp(statistics.fmean(math.log(us) for us in times))
         case other:
             assert_never(other)

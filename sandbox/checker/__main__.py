@@ -43,7 +43,7 @@ def _bar(arguments: argparse.Namespace) -> Bar:
     sandbox = named(arguments.isolation, lambda: choose(gpu))
     if not gpu:
         return cpu_bar(Machine.model_validate_json(arguments.machine), sandbox, arguments.chip)
-    from sandbox.checker.gpu_timing import Device
+    from sandbox.checker.device import Device
     from sandbox.checker.machine import gpu_machine
 
     machine, chip = gpu_machine()

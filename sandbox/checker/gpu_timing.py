@@ -3,70 +3,35 @@
 from __future__ import annotations
 
 import math
-import statistics
 import time
-from functools import cached_property
+from collections.abc import Callable
 
 import torch
 
-from problems.chips import Chip
 from problems.load import work
 from problems.spec import Case
-from sandbox.checker import vmm
-from sandbox.checker.cases import check, drawn, judge_cases
-from sandbox.checker.guest import Forgery, Guest
+from sandbox import clock
+from sandbox.checker.cases import check, drawn, judge_cases, worst
+from sandbox.checker.device import Device
+from sandbox.checker.guest import Forgery, Guest, Returned
 from sandbox.checker.kernels import read, records
+from sandbox.checker.layout import RESULT
 from sandbox.checker.memory import HostMemory
 from sandbox.checker.outcome import Outcome, Progress, Refuted, Request
-from sandbox.checker.pool import Pool
 from sandbox.checker.task import Task
-from sandbox.checker.trial import Bench, Share, Trial
+from sandbox.checker.trial import Bench, Trial
 from sandbox.runner import Mode
 from sandbox.verdict import CaseCheck, Measured, Passed, Role
 
 WARM_UP = 3
-FEWEST, MOST = 10, 100
+FEWEST, MOST = 10, 200
 BUDGET_S = {Mode.BENCHMARK: 4.0, Mode.LEADERBOARD: 10.0, Mode.PROFILE: 4.0}
 """Wall time for the samples of one case, checks included."""
-STEADY = 1e-3
-"""Relative standard error at which sampling stops."""
-FLUSH_BYTES = 512 << 20
-"""Twice the largest last-level cache of the chips we know (MI300X: 256 MiB)."""
 STAGED = "inputs and outputs are staged through the host: no cuda-bindings here, or a guest cannot map device memory"
-CLOCK = "device events in the guest, one call each, L2 flushed before; wall_us is the checker's host clock"
-
-
-class Device:
-    """The GPU as the checker uses it."""
-
-    def __init__(self, chip_name: str, chip: Chip | None) -> None:
-        self.chip_name, self.chip = chip_name, chip
-        self.share: Share | None = None
-        """How buffers are shared; None until `connect`."""
-
-    def connect(self, pool: Pool) -> None:
-        """Find out, once, how buffers are shared: device memory where a guest can map it, else staged by the host."""
-        if self.share is not None:
-            return
-        self.share = HostMemory
-        if vmm.available():
-            memory = vmm.DeviceMemory(1)
-            if pool.holds("device", lambda guest: guest.share([memory])):
-                self.share = vmm.DeviceMemory
-            memory.close()
-
-    @cached_property
-    def _sweep(self) -> torch.Tensor:
-        return torch.empty(FLUSH_BYTES, dtype=torch.uint8, device="cuda")
-
-    def settle(self) -> None:
-        """Wait until everything written is in memory."""
-        torch.cuda.synchronize()
-
-    def flush(self) -> None:
-        """Evict the inputs just written from the caches: they came from this process's own context."""
-        self._sweep.fill_(1)
-        torch.cuda.synchronize()
+CLOCK = (
+    "device events in the guest, one call each, L2 flushed before; wall_us is the checker's host clock round the call, "
+    "empty_us the same round an empty call in a guest without a candidate"
+)
 
 
 def judge(task: Task, request: Request, guest: Guest, device: Device, progress: Progress) -> Outcome:
@@ -105,76 +70,122 @@ def _time(task: Task, case: Case, mode: Mode, guest: Guest, device: Device, prog
     progress.case = case
     torch.cuda.empty_cache()
     bench = Bench(task, case, "benchmark", guest, device.share or HostMemory)
-    calls = _Calls(case)
+    calls = Calls(task, case)
     try:
+        empty = device.prepare_empty(bench) if task.defences.clock_agreement else None
         for _ in range(WARM_UP):
             calls.add(bench.run(before=device.settle), progress)
+            if empty is not None:
+                empty(0)
         end_s = time.monotonic() + BUDGET_S[mode]
-        while not _enough(calls.samples_us, end_s):
+        while not calls.enough(end_s):
             calls.time(bench.run(timed=True, before=device.flush), progress)
+            calls.pair(device, empty)
     finally:
         bench.close()
-    progress.checks.append(calls.worst())
+    progress.checks.append(worst(calls.checks))
     progress.case = None
-    measured = Measured(
-        case=case,
-        chip=device.chip_name,
-        clock=CLOCK,
-        samples_us=tuple(calls.samples_us),
-        wall_us=tuple(calls.wall_us),
-        warmup_calls=WARM_UP,
-    )
-    _flag_bound(task, measured, device, progress)
+    measured = calls.measured(device.chip_name)
+    progress.flags += flags(task, measured, device)
     return measured
 
 
-def _enough(samples_us: list[float], end_s: float) -> bool:
-    count = len(samples_us)
-    if count < FEWEST:
-        return False
-    error = statistics.stdev(samples_us) / math.sqrt(count) / statistics.fmean(samples_us)
-    return count >= MOST or error < STEADY or time.monotonic() > end_s
+def flags(task: Task, measured: Measured, device: Device) -> list[str]:
+    """What a reader should know of one case's time."""
+    found = []
+    label = measured.case.label()
+    if measured.agreement == "disagree":
+        claimed = clock.interval(measured.samples_us).median
+        found.append(f"{label}: its events say {claimed:.2f} us, the judge's clock {measured.us:.2f} us, which decides")
+    if measured.agreement == "unresolved":
+        found.append(f"{label}: too short for the judge's clock, which says only: below {measured.bound_us:.0f} us")
+    if device.chip is not None:
+        least = work(task.problem, measured.case)
+        bound_us = device.chip.roofline_us(least.flops, least.bytes)
+        if measured.us < bound_us:
+            found.append(f"{label}: {measured.us:.2f} us is below {device.chip.name}'s bound of {bound_us:.2f} us")
+    return found
 
 
-def _flag_bound(task: Task, measured: Measured, device: Device, progress: Progress) -> None:
-    if device.chip is None:
-        return
-    least = work(task.problem, measured.case)
-    bound_us = device.chip.roofline_us(least.flops, least.bytes)
-    if measured.us < bound_us:
-        progress.flags.append(
-            f"{measured.case.spec()}: {measured.us:.2f} us is below {device.chip.name}'s bound of {bound_us:.2f} us"
-        )
+class Calls:
+    """The calls of one benchmark case: every output checked, every sample kept."""
 
-
-class _Calls:
-    """The calls of one benchmark case: all checked, the worst kept."""
-
-    def __init__(self, case: Case) -> None:
-        self._case = case
-        self._checks: list[CaseCheck] = []
+    def __init__(self, task: Task, case: Case) -> None:
+        self._task, self._case = task, case
+        self.checks: list[CaseCheck] = []
         self.samples_us: list[float] = []
         self.wall_us: list[float] = []
+        self.empty_us: list[float] = []
+        self._head_start_us: list[float] = []
+        self._copied = 0
 
-    def add(self, trial: Trial, progress: Progress) -> None:
-        """A call that is checked and not timed; `Refuted` where it is wrong."""
+    def add(self, trial: Trial, progress: Progress, believed: bool = False) -> None:
+        """A call that is checked and not timed; `Refuted` where it is wrong, unless it is `believed` unseen."""
         progress.seeds.append(trial.check.seed)
-        self._checks.append(trial.check)
+        if believed:
+            return
+        self.checks.append(trial.check)
         if not trial.check.passed:
             progress.checks.append(trial.check)
-            raise Refuted(f"{self._case.label()}, call {len(self._checks)}: {trial.reason}")
+            raise Refuted(f"{self._case.label()}, call {len(self.checks)}: {trial.reason}")
 
     def time(self, trial: Trial, progress: Progress) -> None:
         """A call that is checked and timed; `Forgery` where its own clock says what cannot be."""
-        self.add(trial, progress)
+        self.add(trial, progress, believed=not self._task.defences.every_timed_output)
         event_us, wall_us = trial.returned.event_us, trial.returned.wall_us
         if event_us is None or not math.isfinite(event_us) or not 0 < event_us <= wall_us:
             raise Forgery(f"a call claims {event_us} us; by the judge's clock it took {wall_us:.1f} us in all")
         self.samples_us.append(event_us)
         self.wall_us.append(wall_us)
+        self._copied = _copied(trial.returned, self._task)
 
-    def worst(self) -> CaseCheck:
-        """The check nearest its allowance; the board accepts the case where it accepts every call."""
-        worst = max(self._checks, key=lambda check: check.error.worst_ratio)
-        boards = [check.board_accepts for check in self._checks if check.board_accepts is not None]
-        return worst.model_copy(update={"board_accepts": all(boards) if boards else None})
+    def pair(self, device: Device, empty: Callable[[int], Returned] | None) -> None:
+        """The empty call that belongs to the last one, after the same flush."""
+        if empty is None:
+            return
+        device.flush()
+        returned = empty(self._copied)
+        self.empty_us.append(returned.wall_us)
+        self._head_start_us.append(returned.event_us or 0.0)
+
+    @property
+    def _hidden_us(self) -> float:
+        """A guest that skips its head start has this much of the judge's clock to itself."""
+        return clock.interval(self._head_start_us).median
+
+    def enough(self, end_s: float) -> bool:
+        """Whether to stop: the median is narrow and the clocks told apart, or the calls or the time have run out."""
+        count = len(self.samples_us)
+        if count < FEWEST:
+            return False
+        if count >= MOST or time.monotonic() > end_s:
+            return True
+        if not self.empty_us:
+            return clock.narrow(self.samples_us)
+        return clock.settled(self.samples_us, self.wall_us, self.empty_us, self._hidden_us)
+
+    def measured(self, chip: str) -> Measured:
+        """The case's time, with both clocks held against each other."""
+        found = Measured(
+            case=self._case,
+            chip=chip,
+            clock=CLOCK,
+            samples_us=tuple(self.samples_us),
+            wall_us=tuple(self.wall_us),
+            warmup_calls=WARM_UP,
+            empty_us=tuple(self.empty_us),
+        )
+        if self.empty_us:
+            clocks = clock.compare_clocks(self.samples_us, self.wall_us, self.empty_us, self._hidden_us)
+            bound_us = clocks.bound_us if math.isfinite(clocks.bound_us) else None
+            found = found.model_copy(update={"agreement": clocks.agreement, "bound_us": bound_us})
+        sure = clock.interval(found.decided_us)
+        return found.model_copy(update={"interval_us": (sure.low, sure.high)})
+
+
+def _copied(returned: Returned, task: Task) -> int:
+    """Bytes that the guest copied out: none for a result that lies in the inputs. The tree was read strictly before."""
+    tree = returned.tree
+    if not isinstance(tree, dict) or tree.get("buffer") != RESULT:
+        return 0
+    return math.prod(tree["shape"]) * task.output_dtype.itemsize

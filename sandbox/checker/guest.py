@@ -109,10 +109,21 @@ class Guest:
         items = [{"id": index, "bytes": shared.bytes, "kind": shared.kind} for index, shared in enumerate(buffers)]
         self._ask({"op": "buffers", "items": items}, "mapped", fds=[shared.fd for shared in buffers])
 
-    def call(self, tree: dict[str, Any], result: int | None, timed: bool = False) -> Returned:
+    def allow(self, deadline_s: float) -> None:
+        """Give it `deadline_s` from here on: for a guest of the checker's own, which serves for as long as it lives."""
+        self._left_s = deadline_s
+
+    def call(self, tree: dict[str, Any], result: int | None, timed: bool = False, join: bool = True) -> Returned:
         """Call `custom_kernel` once on what lies in the buffers."""
+        return self._timed({"op": "call", "data": tree, "result": result, "timed": timed, "join": join})
+
+    def empty(self, tree: dict[str, Any], copied: int) -> Returned:
+        """All that a timed call costs without its kernel; `event_us` is how long the head start was."""
+        return self._timed({"op": "empty", "data": tree, "copied": copied})
+
+    def _timed(self, header: dict[str, Any]) -> Returned:
         start = time.perf_counter_ns()
-        frame = self._ask({"op": "call", "data": tree, "result": result, "timed": timed}, "returned")
+        frame = self._ask(header, "returned")
         wall_us = (time.perf_counter_ns() - start) / 1e3
         event = frame.header.get("event_us")
         told = float(event) if isinstance(event, int | float) and not isinstance(event, bool) else None

@@ -34,9 +34,9 @@ class Pool:
 
     @contextlib.contextmanager
     def lend(self, modes: Sequence[str]) -> Iterator[list[Guest]]:
-        """Guests for one candidate, one of each mode, ready; killed at the end, whatever happened."""
+        """Guests of these modes, ready; killed at the end, whatever happened. One mode twice: two guests of it."""
         self.warm()
-        guests = [self._warm.pop(mode) for mode in modes]
+        guests = [self._warm.pop(mode) if mode in self._warm else self._start(mode) for mode in modes]
         try:
             for guest in guests:
                 guest.await_ready()

@@ -61,13 +61,20 @@ class Bench:
         self._inputs.close()
         self._result.close()
 
-    def run(self, timed: bool = False, before: Callable[[], None] = lambda: None, perturbed: bool = False) -> Trial:
+    def run(
+        self,
+        timed: bool = False,
+        before: Callable[[], None] = lambda: None,
+        perturbed: bool = False,
+        given: tuple[tuple[Any, ...], int] | None = None,
+    ) -> Trial:
         """Draw a seed, make inputs, call once, check. `before` runs last before the call: flush, synchronise.
 
-        `perturbed`: on the last call's inputs with an element or two changed, instead of new ones.
+        `perturbed`: on the last call's inputs with an element or two changed, instead of new ones. `given`: on these
+        inputs, made from this seed.
         """
         defences = self._task.defences
-        data, seed = self._draws.perturbed() if perturbed else self._draws.fresh()
+        data, seed = given or (self._draws.perturbed() if perturbed else self._draws.fresh())
         layout = lay_out(data, self._task.problem.writable)
         fill(layout, self._inputs.tensor, defences.poisoned_outputs)
         poison(self._result.tensor, self._task.output_dtype, defences.poisoned_outputs)

@@ -18,6 +18,8 @@ from .record import Record
 HEAD_START_CYCLES = 200_000
 """The device is kept busy this long before the first event, about 100 us at 2 GHz, so that the host's work of launching
 is hidden from the clock as it is behind the flush of 256 MiB on GPU MODE's boards."""
+LATE_US = 50.0
+"""Work that ends this much after the last event was left behind on a stream that nobody joined: it counts."""
 
 Kernel = Callable[[Any], Any]
 
@@ -38,10 +40,16 @@ class GuestMode(Protocol):
     def map_buffer(self, kind: str, descriptor: int, size: int) -> memory.Buffer:
         """Map one shared buffer, taking its descriptor; `ValueError` for a kind this mode cannot map."""
 
-    def call(self, kernel: Kernel, data: Any, timed: bool) -> tuple[Any, float | None]:
-        """What the kernel returns, complete in memory, and the device-event time in microseconds where timed."""
+    def call(self, kernel: Kernel, data: Any, timed: bool, join: bool = True) -> tuple[Any, float | None]:
+        """What the kernel returns, complete in memory, and the device-event time in microseconds where timed.
 
-    def settle(self) -> None:
+        Without `join`, work on streams that the kernel itself left behind may still be under way.
+        """
+
+    def empty(self, copied: int) -> float | None:
+        """What a timed call does without its kernel, with a result of `copied` bytes copied; the head start's time."""
+
+    def settle(self, join: bool = True) -> None:
         """Return when every copy asked for is done."""
 
     def evidence(self, after: int) -> bytes:
@@ -74,12 +82,16 @@ class OffDevice:
             raise ValueError(f"no {kind} buffers without a device")
         return memory.map_host(descriptor, size)
 
-    def call(self, kernel: Kernel, data: Any, timed: bool) -> tuple[Any, float | None]:
+    def call(self, kernel: Kernel, data: Any, timed: bool, join: bool = True) -> tuple[Any, float | None]:
         """Run it; nothing is timed here."""
         with self.running():
             return kernel(data), None
 
-    def settle(self) -> None:
+    def empty(self, copied: int) -> float | None:
+        """Nothing is timed here."""
+        return None
+
+    def settle(self, join: bool = True) -> None:
         """Copies on the CPU are done when they return."""
 
     def evidence(self, after: int) -> bytes:
@@ -101,7 +113,7 @@ class OnDevice:
         # The first kernel of a process pays for context, allocator and Triton's driver module; no candidate should.
         torch.zeros(1, device="cuda")
         active_driver.active.get_current_target()
-        self._synchronize = torch.cuda.synchronize
+        self._synchronize, self._sleep = torch.cuda.synchronize, torch.cuda._sleep
         self._synchronize()
 
     def versions(self) -> dict[str, str]:
@@ -125,24 +137,47 @@ class OnDevice:
             case other:
                 raise ValueError(f"unknown kind of buffer: {other}")
 
-    def call(self, kernel: Kernel, data: Any, timed: bool) -> tuple[Any, float | None]:
+    def call(self, kernel: Kernel, data: Any, timed: bool, join: bool = True) -> tuple[Any, float | None]:
         """Run and wait for the whole device; a timed call runs without the launch watch."""
         if not timed:
             with self.running():
                 result = kernel(data)
-                self._synchronize()
+                self._wait(join)
             return result, None
-        start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-        torch.cuda._sleep(HEAD_START_CYCLES)
+        start, end, joined = (torch.cuda.Event(enable_timing=True) for _ in range(3))
+        self._sleep(HEAD_START_CYCLES)
         start.record()
         result = kernel(data)
         end.record()
-        self._synchronize()
-        return result, start.elapsed_time(end) * 1e3
+        self._wait(join)
+        joined.record()
+        joined.synchronize()
+        event_us, joined_us = start.elapsed_time(end) * 1e3, start.elapsed_time(joined) * 1e3
+        return result, joined_us if join and joined_us - event_us > LATE_US else event_us
 
-    def settle(self) -> None:
-        """Wait for the device."""
+    def empty(self, copied: int) -> float | None:
+        """The same steps; the events stand round the head start, and two plain allocations stand for the result."""
+        start, end, joined = (torch.cuda.Event(enable_timing=True) for _ in range(3))
+        start.record()
+        self._sleep(HEAD_START_CYCLES)
+        end.record()
         self._synchronize()
+        joined.record()
+        joined.synchronize()
+        if copied:
+            result, room = (torch.empty(copied, dtype=torch.uint8, device="cuda") for _ in range(2))
+            room.copy_(result)
+        return start.elapsed_time(end) * 1e3
+
+    def settle(self, join: bool = True) -> None:
+        """Wait for the device."""
+        self._wait(join)
+
+    def _wait(self, join: bool) -> None:
+        if join:
+            self._synchronize()
+        else:
+            torch.cuda.current_stream().synchronize()
 
     def evidence(self, after: int) -> bytes:
         """What the untimed calls launched."""

@@ -54,6 +54,8 @@ class Guest:
                 return self._map(frame), b""
             case "call":
                 return self._call(frame.header), b""
+            case "empty":
+                return self._empty(frame.header), b""
             case "kernels":
                 return {"op": "kernels"}, self._mode.evidence(int(frame.header.get("after", 0)))
             case other:
@@ -90,19 +92,30 @@ class Guest:
             return {"op": "raised", "kind": _kind(error, record), "log": _log(error)}
         return {"op": "returned", "tree": tree, "event_us": event_us}
 
+    def _empty(self, header: Mapping[str, Any]) -> dict[str, Any]:
+        """Everything a timed call does but the kernel, for a checker that wants to know what that costs."""
+        for buffer in self._buffers.values():
+            buffer.fetch()
+        decode(header["data"], self._buffers)
+        head_start_us = self._mode.empty(int(header["copied"]))
+        for buffer in self._buffers.values():
+            buffer.publish()
+        self._mode.settle()
+        return {"op": "returned", "tree": {"t": "value", "value": None}, "event_us": head_start_us}
+
     def _run(self, header: Mapping[str, Any]) -> tuple[dict[str, Any], float | None]:
         if self._kernel is None:
             raise RuntimeError("called before a candidate was loaded")
-        result_buffer = header.get("result")
+        result_buffer, join = header.get("result"), bool(header.get("join", True))
         inputs = [buffer for number, buffer in self._buffers.items() if number != result_buffer]
         for buffer in inputs:
             buffer.fetch()
         data = decode(header["data"], self._buffers)
-        result, event_us = self._mode.call(self._kernel, data, bool(header.get("timed")))
+        result, event_us = self._mode.call(self._kernel, data, bool(header.get("timed")), join)
         tree = Encoder(self._buffers, result_buffer, self._mode.device_type).encode(result)
         for buffer in self._buffers.values():
             buffer.publish()
-        self._mode.settle()
+        self._mode.settle(join)
         if len(repr(tree)) > MAX_TREE_BYTES:
             raise ValueError("the returned value has too many parts to describe")
         return tree, event_us

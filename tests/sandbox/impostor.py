@@ -54,6 +54,8 @@ def serve() -> None:
                 wire.send(sock, {"op": "mapped"})
             case "call":
                 call(frame.header["data"], frame.header["timed"])
+            case "empty":
+                wire.send(sock, {"op": "returned", "tree": {"t": "value", "value": None}, "event_us": 100.0})
             case "kernels":
                 wire.send(sock, {"op": "kernels"}, b"x")
 
@@ -87,6 +89,12 @@ def call(data: dict, timed: bool) -> None:
             returned(right)
         case "times itself":
             returned(honest(data), event_us=5.0 if timed else None)
+        case str() if behaviour.startswith("takes "):
+            takes_us, claims_us = (float(word) for word in behaviour.split()[1:4:2])
+            start, right = time.perf_counter(), honest(data)
+            while time.perf_counter() - start < takes_us / 1e6:
+                pass
+            returned(right, event_us=claims_us if timed else None)
         case "claims no time":
             returned(honest(data), event_us=0.0)
         case "claims less than none":

@@ -1,0 +1,83 @@
+"""The GPU as the checker uses it: memory it shares, caches it flushes, a guest for empty calls."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any
+
+import torch
+
+from problems.chips import Chip
+from sandbox.checker import vmm
+from sandbox.checker.control import Control, miniature
+from sandbox.checker.guest import Returned
+from sandbox.checker.memory import HostMemory, Shared
+from sandbox.checker.pool import Pool
+from sandbox.checker.trial import Bench, Share
+
+FLUSH_BYTES = 512 << 20
+"""Twice the largest last-level cache of the chips we know (MI300X: 256 MiB)."""
+SMALL_BYTES = 1 << 16
+"""For the one-element tensors of an empty call: 128 of them."""
+
+
+class Device:
+    """One GPU."""
+
+    def __init__(self, chip_name: str, chip: Chip | None) -> None:
+        self.chip_name, self.chip = chip_name, chip
+        self.share: Share | None = None
+        """How buffers are shared; None until `connect`."""
+        self.control: Control | None = None
+        """Makes the empty calls; without it no two clocks are compared."""
+        self._small: Shared | None = None
+
+    def connect(self, pool: Pool) -> None:
+        """Find out, once, how buffers are shared: device memory where a guest can map it, else staged by the host."""
+        if self.share is not None:
+            return
+        self.share = HostMemory
+        if vmm.available():
+            memory = vmm.DeviceMemory(1)
+            if pool.holds("device", lambda guest: guest.share([memory])):
+                self.share = vmm.DeviceMemory
+            memory.close()
+
+    def prepare_empty(self, bench: Bench) -> Callable[[int], Returned] | None:
+        """Empty calls like those on `bench`, given the bytes that each copies; None where there is nobody to make them.
+
+        Staged buffers are copied at every call, so they are the bench's own; mapped ones are not, and small ones do.
+        """
+        if self.control is None:
+            return None
+        if self.share in (None, HostMemory):
+            self.control.prepare(bench.tree, bench.buffers)
+        else:
+            self._small = self._small or self.share(SMALL_BYTES)
+            self.control.prepare(miniature(bench.tree), [self._small])
+        return self.control.empty
+
+    @cached_property
+    def _sweep(self) -> torch.Tensor:
+        return torch.empty(FLUSH_BYTES, dtype=torch.uint8, device="cuda")
+
+    def settle(self) -> None:
+        """Wait until everything written is in memory."""
+        torch.cuda.synchronize()
+
+    def flush(self) -> None:
+        """Evict the inputs just written from the caches, and take away lines that a candidate made persist."""
+        self._sweep.fill_(1)
+        torch.cuda.synchronize()
+        self._reset_persisting()
+
+    @cached_property
+    def _reset_persisting(self) -> Callable[[], Any]:
+        if torch.version.cuda is not None:
+            with contextlib.suppress(ImportError):
+                from cuda.bindings import driver
+
+                return lambda: driver.cuCtxResetPersistingL2Cache()
+        return lambda: None
