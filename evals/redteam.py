@@ -1,0 +1,223 @@
+"""Plays the attack corpus against a runner, and against weaker judges beside it."""
+
+from __future__ import annotations
+
+import queue
+import re
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Literal
+
+from evals.redteam_corpus import Specimen
+from evals.redteam_judges import Weak, judge_weakly
+from problems.load import ROOT, load
+from problems.spec import Frozen
+from sandbox.defences import Defences
+from sandbox.runner import Mode, Runner, RunnerError, Unsupported
+from sandbox.verdict import Judgement
+
+Place = Literal["cpu", "gpu"]
+Open = Callable[[Defences, Path], Runner]
+"""Opens a runner with these defences, on the problems under this folder."""
+Say = Callable[[str], None]
+UNTRUE = 0.7
+"""A time below this share of the honest kernel's, for the same work, is not true."""
+
+
+class Setting(Frozen):
+    """How a corpus is played."""
+
+    place: Place
+    root: Path = ROOT
+    """The problems: on a GPU a copy with fewer benchmark cases, so that timing ends."""
+    deadline_s: float = 30.0
+    """For one candidate. Honest files need a tenth of it; attacks that hang cost all of it."""
+    jobs: int = 1
+    screen: bool = True
+    """Off: what the screen sees is advice, and convicts nobody."""
+    evaluators: Path | None = None
+    """A folder with GPU MODE's ``eval.py`` for each problem."""
+    weak: bool = True
+    """Whether weak judges are asked too."""
+
+
+class Result(Frozen):
+    """One specimen, judged by us."""
+
+    specimen: Specimen
+    kind: str
+    """The verdict's kind, or ``unsupported`` where this place cannot run the file, or ``fault``."""
+    reason: str = ""
+    accepted: bool = False
+    time_us: float | None = None
+    time_kind: str = "none"
+    flags: tuple[str, ...] = ()
+    wall_s: float = 0.0
+    weak: tuple[Weak, ...] = ()
+    timed: bool = False
+    """Whether times were taken on a chip: only then can an attack on the clock be said to have won or lost."""
+
+    @property
+    def judged(self) -> bool:
+        """Whether there is a verdict at all."""
+        return self.kind not in ("unsupported", "fault")
+
+
+def play(setting: Setting, specimens: Sequence[Specimen], open_runner: Open, say: Say) -> tuple[Result, ...]:
+    """Judge every specimen that can be tried here, with all defences up (the screen too, unless told otherwise)."""
+    defences = Defences() if setting.screen else Defences().without("screen")
+    here = [one for one in specimens if one.runs_on(setting.place)]
+    say(f"{len(here)} of {len(specimens)} files can be tried on this {setting.place} runner")
+    results = judged(setting, here, lambda: open_runner(defences, setting.root), say)
+    return tuple(with_weak(setting, results, say)) if setting.weak else results
+
+
+def judged(
+    setting: Setting, specimens: Sequence[Specimen], make: Callable[[], Runner], say: Say
+) -> tuple[Result, ...]:
+    """Judge specimens on `jobs` runners of one kind; results in the specimens' order."""
+    jobs = max(1, min(setting.jobs, len(specimens)))
+    with _runners(jobs, make) as free, ThreadPoolExecutor(jobs, "redteam") as pool:
+
+        def one(numbered: tuple[int, Specimen]) -> Result:
+            number, specimen = numbered
+            runner = free.get()
+            try:
+                result = judge(setting, specimen, runner)
+            finally:
+                free.put(runner)
+            say(f"{number:>4}/{len(specimens)} {line(result)}")
+            return result
+
+        return tuple(pool.map(one, enumerate(specimens, 1)))
+
+
+def judge(setting: Setting, specimen: Specimen, runner: Runner) -> Result:
+    """Judge one specimen. A file this place cannot run, or a fault of the place, is a result that says so."""
+    mode = Mode.BENCHMARK if specimen.wins_by == "time" or _is_control(specimen) else Mode.TEST
+    problem = load(specimen.problem, setting.root)
+    try:
+        judgement = runner.judge(problem, specimen.candidate, mode, setting.deadline_s)
+    except Unsupported as error:
+        return Result(specimen=specimen, kind="unsupported", reason=str(error)[:300])
+    except RunnerError as error:
+        return Result(specimen=specimen, kind="fault", reason=str(error)[:600])
+    return _result(specimen, judgement)
+
+
+def _is_control(specimen: Specimen) -> bool:
+    """The plain honest kernels give the times that attacks on the clock are held against."""
+    return not specimen.hostile and specimen.trick == "plain"
+
+
+def _result(specimen: Specimen, judgement: Judgement) -> Result:
+    return Result(
+        specimen=specimen,
+        kind=judgement.verdict.kind,
+        reason=str(getattr(judgement.verdict, "reason", ""))[:300],
+        accepted=judgement.accepted,
+        time_us=judgement.geomean_us,
+        time_kind=judgement.time_kind,
+        flags=judgement.flags,
+        wall_s=judgement.wall_s,
+        timed=judgement.time_kind == "measured",
+    )
+
+
+def with_weak(setting: Setting, results: Sequence[Result], say: Say) -> Iterator[Result]:
+    """The results with what weak judges made of each attack, and of the plain controls that give their times."""
+    asked = [result for result in results if _worth_asking(setting, result)]
+    say(f"asking weak judges about {len(asked)} files")
+    with ThreadPoolExecutor(setting.jobs, "weak") as pool:
+        answers = dict(zip([one.specimen.name for one in asked], pool.map(lambda r: _ask(setting, r, say), asked), strict=True))
+    for result in results:
+        yield result.model_copy(update={"weak": answers.get(result.specimen.name, ())})
+
+
+def _worth_asking(setting: Setting, result: Result) -> bool:
+    if setting.place == "gpu" and result.specimen.wins_by != "time" and not _is_control(result.specimen):
+        return False
+    return result.specimen.hostile or _is_control(result.specimen)
+
+
+def _ask(setting: Setting, result: Result, say: Say) -> tuple[Weak, ...]:
+    names: tuple[Literal["naive", "eval"], ...] = ("naive", "eval") if setting.evaluators else ("naive",)
+    answers = tuple(judge_weakly(name, result.specimen, setting.place, setting.evaluators) for name in names)
+    words = ", ".join(f"{weak.judge} {weak_words(weak)}" for weak in answers)
+    say(f"     {result.specimen.name}: {words}")
+    return answers
+
+
+def weak_words(weak: Weak) -> str:
+    """``accepts``, ``refuses``, ``hangs`` or ``not asked``."""
+    if weak.skipped:
+        return "not asked"
+    return "accepts" if weak.accepted else ("hangs" if weak.late else "refuses")
+
+
+def ablate(
+    setting: Setting, specimens: Sequence[Specimen], open_runner: Open, names: Sequence[str], say: Say
+) -> dict[str, tuple[Result, ...]]:
+    """For each defence named: the attacks that say they work without it, judged without it (and without the screen)."""
+    table: dict[str, tuple[Result, ...]] = {}
+    for name in names:
+        chosen = [one for one in specimens if name in one.works_without() and one.runs_on(setting.place)]
+        if name == "sandbox":
+            chosen = [one for one in chosen if one.unconfined != "never"]
+        if not chosen:
+            table[name] = ()
+            continue
+        defences = Defences().without(name)
+        say(f"without {name}: {len(chosen)} attacks")
+        table[name] = judged(setting, chosen, lambda up=defences: open_runner(up, setting.root), say)  # type: ignore[misc]
+    return table
+
+
+def wins(result: Result, controls: dict[str, float], known_flags: frozenset[str] = frozenset()) -> bool:
+    """Whether an attack got what it wanted: its answer accepted, or an untrue time with no flag to it."""
+    if not result.accepted or not result.specimen.hostile:
+        return False
+    if result.specimen.wins_by != "time":
+        return True
+    control = controls.get(result.specimen.problem)
+    if not result.timed or control is None or result.time_us is None:
+        return False
+    flagged = {plain(flag) for flag in result.flags} - known_flags
+    return result.time_us < UNTRUE * control and not flagged
+
+
+def weak_wins(weak: Weak, specimen: Specimen, controls: dict[str, float]) -> bool:
+    """Whether an attack got what it wanted from a weak judge; `controls` are the honest times of that judge."""
+    if specimen.wins_by == "denial":
+        return weak.late or weak.accepted
+    if specimen.wins_by == "answer" or not weak.accepted:
+        return weak.accepted
+    control = controls.get(specimen.problem)
+    return control is not None and weak.time_us is not None and weak.time_us < UNTRUE * control
+
+
+def plain(flag: str) -> str:
+    """A flag without its numbers, so that two of a kind compare equal."""
+    return re.sub(r"[0-9.]+", "#", flag)
+
+
+def line(result: Result) -> str:
+    """One result as progress shows it."""
+    word = "accepted" if result.accepted else result.kind.replace("_", " ")
+    reason = " ".join(result.reason.split())[:110]
+    return f"{result.specimen.name}: {word} in {result.wall_s:.1f} s{': ' + reason if reason else ''}"
+
+
+@contextmanager
+def _runners(count: int, make: Callable[[], Runner]) -> Iterator[queue.SimpleQueue[Runner]]:
+    made = [make() for _ in range(count)]
+    free: queue.SimpleQueue[Runner] = queue.SimpleQueue()
+    for runner in made:
+        free.put(runner)
+    try:
+        yield free
+    finally:
+        for runner in made:
+            runner.close()
