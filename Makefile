@@ -24,7 +24,7 @@ run: setup
 	@$(BIN)/kernelwright run $(PROBLEM) --attempts $(ATTEMPTS) --seed $(SEED)
 
 test: setup
-	@$(PYTHON) kernelwright/install.py --venv $(VENV) --torch $(TORCH) --system-packages bubblewrap chromium
+	@$(PYTHON) kernelwright/install.py --venv $(VENV) --torch $(TORCH) --system-packages bubblewrap chromium podman runc
 	@$(BIN)/python -m pytest
 
 check: setup

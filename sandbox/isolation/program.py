@@ -12,6 +12,8 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from sandbox.isolation.running import Running
+
 MAX_OUTPUT_BYTES = 64 << 10
 NOBODY = 65534
 TRIAL = """
@@ -157,7 +159,7 @@ def start(argv: Sequence[str], env: Mapping[str, str], clean_up: Callable[[], No
     return Program(process, ours, clean_up)
 
 
-def tried(program: Program) -> bool:
+def tried(program: Running) -> bool:
     """Whether a started `TRIAL` gets to its end; ends it."""
     try:
         program.sock.settimeout(_TRIAL_S)
