@@ -3,9 +3,10 @@
 Covers: no network, own pid, ipc and uts namespaces, no capabilities, a root that holds only the system, the Python
 environment and the guest's package, all read-only, a private /tmp with a size. Started by root, the guest is user 65534
 for the kernel too: in a user namespace it would still be root to /proc/sys, whose files ask for no capability. Started
-by anyone else, it is that user in a user namespace, and can make no further ones.
-Does not cover: faults of the kernel and of the GPU's driver, memory beyond the limits of one process, side channels;
-started by root, new user namespaces may be made inside.
+by anyone else, it is that user in a user namespace. System calls are filtered (`syscalls`); memory and processes of
+the guest as a whole are capped by cgroup where this process may make one (`cgroup`), else one process's memory and one
+user's processes by resource limits.
+Does not cover: faults of the kernel and of the GPU's driver, side channels.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from sandbox.isolation import syscalls
+from sandbox.isolation.cgroup import cage
 from sandbox.isolation.program import NOBODY, Limits, Program, as_nobody, limited, start
 from sandbox.isolation.view import CODE, View, view
 
@@ -33,11 +36,19 @@ class Bubblewrap:
 
     def start(self, argv: Sequence[str], env: Mapping[str, str], limits: Limits, gpu: bool = False) -> Program:
         """Start `argv` confined; its folder of ours is on its path. `OSError` where bwrap is not installed."""
-        shown, inner, own = view(gpu), limited(argv, limits), _AS_USER
+        shown, whole, own = view(gpu), cage(limits), _AS_USER
+        # Root's guests are one user to the kernel: where a cgroup counts, one guest's processes are not another's.
+        inner = limited(argv, limits, count_processes=not whole.folders)
         if os.geteuid() == 0:
             inner, own = [*as_nobody(shown.groups), *inner], _AS_ROOT
         env = {**env, "PYTHONPATH": str(CODE)}
-        return start(["bwrap", *_FLAGS, *own, *_mounts(shown, limits), "--chdir", "/tmp", *inner], env)
+        calls = syscalls.filter_file()
+        try:
+            outer = ["bwrap", *_FLAGS, *own, *(["--seccomp", str(calls)] if syscalls.known() else [])]
+            command = whole.round([*outer, *_mounts(shown, limits), "--chdir", "/tmp", *inner])
+            return start(command, env, whole.remove, keep=[calls])
+        finally:
+            os.close(calls)
 
 
 def _mounts(shown: View, limits: Limits) -> list[str]:

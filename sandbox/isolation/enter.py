@@ -3,6 +3,7 @@
 A script of its own with nothing but the standard library: ``enter.py PLAN PROGRAM...``, PLAN the view as JSON.
 """
 
+import base64
 import ctypes
 import json
 import os
@@ -15,6 +16,7 @@ KEPT_FLAGS = NOSUID | NODEV | NOEXEC
 DETACH = 2
 SYS_PIVOT_ROOT = {"x86_64": 155, "aarch64": 41}
 PR_CAPBSET_DROP, PR_SET_NO_NEW_PRIVS, LAST_CAPABILITY = 24, 38, 63
+PR_SET_SECCOMP, SECCOMP_MODE_FILTER = 22, 2
 OLD, NEW = "/old", "/new"
 NOBODY = 65534
 WRITABLE_PROC = ("sys", "sysrq-trigger", "irq", "bus", "fs", "acpi", "scsi", "driver", "mtrr", "dma")
@@ -39,6 +41,7 @@ def main(plan: dict[str, Any], argv: list[str]) -> None:
     check(_libc.umount2(b".", DETACH), "umount")
     os.chdir("/tmp")
     drop(plan["view"]["groups"] if plan["nobody"] else None)
+    refuse_calls(base64.b64decode(plan["filter"]))
     os.execvp(argv[0], argv)
 
 
@@ -95,6 +98,19 @@ def drop(groups: list[int] | None) -> None:
         os.setgid(NOBODY)
         os.setuid(NOBODY)
     check(_libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "no_new_privs")
+
+
+class SockFprog(ctypes.Structure):
+    """``struct sock_fprog``."""
+
+    _fields_ = (("length", ctypes.c_ushort), ("filter", ctypes.c_char_p))
+
+
+def refuse_calls(program: bytes) -> None:
+    """Put this process and all it becomes under a seccomp filter, an array of ``struct sock_filter``; none if empty."""
+    if program:
+        whole = SockFprog(len(program) // 8, program)
+        check(_libc.prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, ctypes.byref(whole), 0, 0), "seccomp")
 
 
 def mount(source: str, target: str, kind: str | None, flags: int, options: str | None = None) -> None:

@@ -3,12 +3,13 @@
 Covers: no network, own pid, ipc, uts, mount and user namespaces, no capabilities, a root that holds only the system,
 the Python environment and the guest's package, read-only, a private /tmp with a size.
 The guest is user 65534 where root starts it and may make namespaces itself; else the starting user, in a user
-namespace, with /proc/sys and its like read-only.
-Does not cover: new user namespaces may be made inside; else as in `bubblewrap`.
+namespace, with /proc/sys and its like read-only. System calls and what the guest as a whole may use as in `bubblewrap`.
+Does not cover: as in `bubblewrap`.
 """
 
 from __future__ import annotations
 
+import base64
 import dataclasses
 import functools
 import json
@@ -17,6 +18,8 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from sandbox.isolation import syscalls
+from sandbox.isolation.cgroup import cage
 from sandbox.isolation.program import TRIAL, Limits, Program, limited, start, tried
 from sandbox.isolation.view import CODE, view
 
@@ -36,11 +39,14 @@ class Namespaces:
 
 
 def _start(argv: Sequence[str], env: Mapping[str, str], limits: Limits, gpu: bool, as_root: bool) -> Program:
-    plan = json.dumps({"view": dataclasses.asdict(view(gpu)), "tmp_bytes": limits.tmp_bytes, "nobody": as_root})
-    enter = [sys.executable, "-I", "-S", str(_ENTER), plan, *limited(argv, limits)]
+    plan = {"view": dataclasses.asdict(view(gpu)), "tmp_bytes": limits.tmp_bytes, "nobody": as_root}
+    plan["filter"] = base64.b64encode(syscalls.filter_program()).decode()
+    whole = cage(limits)
+    inner = limited(argv, limits, count_processes=not whole.folders)
+    enter = [sys.executable, "-I", "-S", str(_ENTER), json.dumps(plan), *inner]
     # `unshare` alone would outlive this process: the kernel's parent-death signal ends it, and it ends the rest.
     outer = ["setpriv", "--pdeathsig", "KILL", "unshare", *_FLAGS, *(() if as_root else _AS_USER)]
-    return start([*outer, *enter], {**env, "PYTHONPATH": str(CODE)})
+    return start(whole.round([*outer, *enter]), {**env, "PYTHONPATH": str(CODE)}, whole.remove)
 
 
 @functools.cache

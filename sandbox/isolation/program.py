@@ -106,10 +106,11 @@ class Program:
                 self._process.wait(_END_S)
             except subprocess.TimeoutExpired as error:
                 raise TimeoutError(f"process {self.pid} does not end: {error}") from error
-            self._drain.join(_END_S)
-            self.sock.close()
+            # What left the process group may hold the output open until this ends it.
             self._clean_up()
             self._clean_up = lambda: None
+            self._drain.join(_END_S)
+            self.sock.close()
 
     def ending(self) -> str:
         """How the program ended, waiting a moment for it: ``exit status 1``, ``killed by SIGSEGV``, ``runs on``."""
@@ -138,8 +139,16 @@ class Program:
                 del self._output[:-MAX_OUTPUT_BYTES]
 
 
-def start(argv: Sequence[str], env: Mapping[str, str], clean_up: Callable[[], None] = lambda: None) -> Program:
-    """Start `argv` in a new session with one end of a fresh socket as its standard input; `OSError` if it cannot."""
+def start(
+    argv: Sequence[str],
+    env: Mapping[str, str],
+    clean_up: Callable[[], None] = lambda: None,
+    keep: Sequence[int] = (),
+) -> Program:
+    """Start `argv` in a new session with one end of a fresh socket as its standard input; `OSError` if it cannot.
+
+    It inherits the descriptors `keep` besides, which stay the caller's.
+    """
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         with theirs:
@@ -151,6 +160,7 @@ def start(argv: Sequence[str], env: Mapping[str, str], clean_up: Callable[[], No
                 env=dict(env),
                 bufsize=0,
                 start_new_session=True,
+                pass_fds=keep,
             )
     except OSError:
         ours.close()
