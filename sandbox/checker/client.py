@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import json
 import os
 import sys
 import threading
@@ -15,6 +16,7 @@ from pathlib import Path
 from problems.load import ROOT
 from problems.spec import Problem, ProblemError
 from sandbox.candidate import Candidate
+from sandbox.comparison import Compared
 from sandbox.defences import ALL_UP, Defences
 from sandbox.guest import wire
 from sandbox.isolation.program import Program, start
@@ -69,6 +71,14 @@ class Client:
             self.close()
             return self._ask(header, candidate.source, deadline_s)
 
+    def compare(self, problem: Problem, first: Candidate, second: Candidate, pairs: int, deadline_s: float) -> Compared:
+        """Judge two candidates and time them in turns. Raises `RunnerError`."""
+        header = {"op": "compare", "problem": problem.name, "root": str(self._root), "pairs": str(pairs)}
+        header |= {"deadline_s": str(deadline_s), "defences": self._defences.model_dump_json()}
+        with self._one_at_a_time:
+            frame = self._exchange(header, json.dumps([first.source, second.source]), "compared", 2 * deadline_s)
+        return Compared.model_validate_json(frame.payload)
+
     def close(self) -> None:
         """Stop the checker and every guest of it."""
         program, self._program = self._program, None
@@ -76,10 +86,14 @@ class Client:
             program.close()
 
     def _ask(self, header: dict[str, str], source: str, deadline_s: float) -> Judgement:
+        frame = self._exchange(header, source, "judgement", deadline_s)
+        return Judgement.model_validate_json(frame.payload)
+
+    def _exchange(self, header: dict[str, str], text: str, expected: str, deadline_s: float) -> wire.Frame:
         program = self._started()
         until_s = time.monotonic() + 2 * deadline_s + BEYOND_S
         try:
-            wire.send(program.sock, header, source.encode(), until_s=until_s)
+            wire.send(program.sock, header, text.encode(), until_s=until_s)
             frame = wire.receive(program.sock, until_s, accept_fds=False)
         except wire.WireError as error:
             raise self._lost(error) from error
@@ -87,9 +101,9 @@ class Client:
             # Interrupted: its answer must not be taken for the next candidate's.
             self.close()
             raise
-        if frame.op != "judgement":
+        if frame.op != expected:
             _raise(frame)
-        return Judgement.model_validate_json(frame.payload)
+        return frame
 
     def _started(self) -> Program:
         if self._program is not None and self._program.alive:

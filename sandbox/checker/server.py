@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import json
 import socket
 import tempfile
 import time
@@ -15,11 +16,14 @@ import torch
 
 from problems.load import folder
 from problems.spec import ProblemError
-from sandbox.checker import emulation, gpu_timing
+from sandbox.checker import contest, emulation, gpu_timing
+from sandbox.checker.control import Control
+from sandbox.checker.device import Device
 from sandbox.checker.guest import NotReady
 from sandbox.checker.outcome import Outcome, Progress, Request
 from sandbox.checker.pool import Pool
 from sandbox.checker.task import Task, open_task
+from sandbox.comparison import Compared
 from sandbox.defences import Defences
 from sandbox.guest import wire
 from sandbox.harness import judge_sha256
@@ -28,6 +32,7 @@ from sandbox.runner import Mode, RunnerError, Unsupported
 from sandbox.verdict import Judgement, Machine
 
 Judge = Callable[[Task, Request, Progress], Outcome]
+Hold = Callable[[Task, tuple[Request, Request], tuple[Progress, Progress], int], contest.Contest]
 UNCONFINED = (
     "not confined: the candidate ran as a plain process, which can read files and reach the network; "
     "install bubblewrap (apt-get install bubblewrap)"
@@ -37,24 +42,48 @@ UNCONFINED = (
 class Bar:
     """One place of judgement: a machine, a device to compute on, a sandbox, and how a candidate is judged there."""
 
-    def __init__(self, machine: Machine, device: str, sandbox: Sandbox, pool: Pool, judge: Judge) -> None:
+    def __init__(
+        self, machine: Machine, device: str, sandbox: Sandbox, pool: Pool, judge: Judge, hold: Hold | None = None
+    ) -> None:
         self.machine, self.pool = machine, pool
-        self._device, self._sandbox, self._judge = device, sandbox, judge
+        self._device, self._sandbox, self._judge, self._hold = device, sandbox, judge, hold
 
     def judgement(self, header: dict[str, Any], source: str) -> Judgement:
         """Judge one candidate; `RunnerError`, `NotReady` or `ProblemError` where that cannot be done here."""
         start = time.monotonic()
-        root = Path(str(header["root"]))
-        defences = Defences.model_validate_json(header["defences"])
-        task = open_task(str(header["problem"]), root, self._device, defences)
+        task = self._task(header)
         request = Request(source, Mode(header["mode"]), float(header["deadline_s"]))
+        progress = self._progress(task)
+        return self._judgement(task, self._judge(task, request, progress), progress, start)
+
+    def compared(self, header: dict[str, Any], sources: tuple[str, str]) -> Compared:
+        """Judge two candidates and time them against each other; raises as `judgement` does."""
+        if self._hold is None:
+            raise Unsupported("two candidates are timed against each other on a GPU; the CPU's estimates need no clock")
+        start, task = time.monotonic(), self._task(header)
+        deadline_s = float(header["deadline_s"])
+        requests = Request(sources[0], Mode.BENCHMARK, deadline_s), Request(sources[1], Mode.BENCHMARK, deadline_s)
+        progress = self._progress(task), self._progress(task)
+        held = self._hold(task, requests, progress, int(header["pairs"]))
+        first, second = (
+            self._judgement(task, outcome, one, start) for outcome, one in zip(held.outcomes, progress, strict=True)
+        )
+        return Compared(first=first, second=second, cases=held.cases, overall=held.overall)
+
+    def _task(self, header: dict[str, Any]) -> Task:
+        defences = Defences.model_validate_json(header["defences"])
+        return open_task(str(header["problem"]), Path(str(header["root"])), self._device, defences)
+
+    def _progress(self, task: Task) -> Progress:
         progress = Progress()
-        if defences.off:
-            progress.flags.append(f"not to be relied on: judged without {', '.join(defences.off)}")
+        if task.defences.off:
+            progress.flags.append(f"not to be relied on: judged without {', '.join(task.defences.off)}")
         if self._sandbox.name == "process":
             progress.flags.append(UNCONFINED)
-        outcome = self._judge(task, request, progress)
-        harness = judge_sha256(folder(task.problem, root))
+        return progress
+
+    def _judgement(self, task: Task, outcome: Outcome, progress: Progress, start: float) -> Judgement:
+        harness = judge_sha256(folder(task.problem, task.root))
         return Judgement(
             verdict=outcome.verdict,
             machine=self.machine.model_copy(update={"harness": harness}),
@@ -85,10 +114,12 @@ def cpu_bar(machine: Machine, sandbox: Sandbox, chip_name: str) -> Bar:
     return Bar(machine, "cpu", sandbox, pool, judge)
 
 
-def gpu_bar(machine: Machine, device: gpu_timing.Device, sandbox: Sandbox) -> Bar:
+def gpu_bar(machine: Machine, device: Device, sandbox: Sandbox) -> Bar:
     """Judging on the first GPU that torch sees."""
     # A device guest compiles for what it runs on; the targets are those its evidence would name.
     pool = Pool(sandbox, {"device": emulation.TARGETS})
+    controls = Pool(sandbox, {"device": emulation.TARGETS})
+    device.control = Control(controls)
 
     def judge(task: Task, request: Request, progress: Progress) -> Outcome:
         with _alone():
@@ -96,7 +127,18 @@ def gpu_bar(machine: Machine, device: gpu_timing.Device, sandbox: Sandbox) -> Ba
             with pool.lend(("device",)) as [guest]:
                 return gpu_timing.judge(task, request, guest, device, progress)
 
-    return Bar(machine, "cuda", sandbox, pool, judge)
+    def hold(
+        task: Task, requests: tuple[Request, Request], progress: tuple[Progress, Progress], pairs: int
+    ) -> contest.Contest:
+        with _alone():
+            device.connect(pool)
+            with pool.lend(("device", "device")) as guests:
+                sides = [contest.Side(*each) for each in zip(requests, guests, progress, strict=True)]
+                return contest.hold(task, sides[0], sides[1], device, pairs)
+
+    with contextlib.suppress(NotReady):
+        controls.warm()
+    return Bar(machine, "cuda", sandbox, pool, judge, hold)
 
 
 def serve(sock: socket.socket, bar: Bar) -> None:
@@ -123,13 +165,21 @@ def fault(kind: str, message: str) -> dict[str, Any]:
 
 def _answer(bar: Bar, frame: wire.Frame) -> tuple[dict[str, Any], bytes]:
     try:
-        judgement = bar.judgement(frame.header, frame.payload.decode())
+        return _answered(bar, frame)
     except ProblemError as error:
         return fault("problem", str(error)), b""
     except (Unsupported, torch.OutOfMemoryError, MemoryError) as error:
         return fault("unsupported", str(error)), b""
     except (RunnerError, NotReady, OSError) as error:
         return fault("runner", str(error)), b""
+
+
+def _answered(bar: Bar, frame: wire.Frame) -> tuple[dict[str, Any], bytes]:
+    if frame.op == "compare":
+        first, second = json.loads(frame.payload)
+        compared = bar.compared(frame.header, (first, second))
+        return {"op": "compared"}, compared.model_dump_json().encode()
+    judgement = bar.judgement(frame.header, frame.payload.decode())
     return {"op": "judgement"}, judgement.model_dump_json().encode()
 
 
