@@ -74,9 +74,7 @@ def play(setting: Setting, specimens: Sequence[Specimen], open_runner: Open, say
     return tuple(with_weak(setting, results, say)) if setting.weak else results
 
 
-def judged(
-    setting: Setting, specimens: Sequence[Specimen], make: Callable[[], Runner], say: Say
-) -> tuple[Result, ...]:
+def judged(setting: Setting, specimens: Sequence[Specimen], make: Callable[[], Runner], say: Say) -> tuple[Result, ...]:
     """Judge specimens on `jobs` runners of one kind; results in the specimens' order."""
     jobs = max(1, min(setting.jobs, len(specimens)))
     with _runners(jobs, make) as free, ThreadPoolExecutor(jobs, "redteam") as pool:
@@ -131,7 +129,9 @@ def with_weak(setting: Setting, results: Sequence[Result], say: Say) -> Iterator
     asked = [result for result in results if _worth_asking(setting, result)]
     say(f"asking weak judges about {len(asked)} files")
     with ThreadPoolExecutor(setting.jobs, "weak") as pool:
-        answers = dict(zip([one.specimen.name for one in asked], pool.map(lambda r: _ask(setting, r, say), asked), strict=True))
+        answers = dict(
+            zip([one.specimen.name for one in asked], pool.map(lambda r: _ask(setting, r, say), asked), strict=True)
+        )
     for result in results:
         yield result.model_copy(update={"weak": answers.get(result.specimen.name, ())})
 

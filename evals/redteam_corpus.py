@@ -107,7 +107,5 @@ def _pair(part: str, path: Path) -> tuple[str, str]:
 def _fits(specimen: Specimen, only: str) -> bool:
     short = specimen.name.partition("/")[2]
     return any(
-        fnmatch.fnmatch(name, pattern)
-        for pattern in only.split(",")
-        for name in (specimen.name, short, specimen.trick)
+        fnmatch.fnmatch(name, pattern) for pattern in only.split(",") for name in (specimen.name, short, specimen.trick)
     )
