@@ -1,0 +1,71 @@
+"""The fp4 problems with their references, wherever they lie, and how far an answer is from what is allowed."""
+
+import importlib.util
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import torch
+
+from problems import load
+from problems.load import ROOT, _case_module
+from problems.spec import Problem
+from sandbox.checker.rule import compare
+
+UNLISTED = ROOT / "unlisted"
+"""Problems that are written, but which the judge cannot carry yet: `problems.names` does not show them."""
+Data = tuple[Any, ...]
+
+
+def root_of(name: str) -> Path:
+    return UNLISTED if (UNLISTED / name).is_dir() else ROOT
+
+
+def problem(name: str) -> Problem:
+    return load(name, root_of(name))
+
+
+@cache
+def reference(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(f"tested_{name}", root_of(name) / name / "reference.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def case_module(name: str) -> ModuleType:
+    return _case_module(root_of(name) / name / "cases.py")
+
+
+def draw(name: str, params: dict[str, Any], fill: str = "published", seed: int = 3) -> Data:
+    data: Data = reference(name).make_inputs(params, fill, torch.Generator("cpu").manual_seed(seed), "cpu")
+    return data
+
+
+def worst(name: str, data: Data, answer: torch.Tensor) -> float:
+    """Largest error over its allowance, `answer` first rounded to the output's dtype; above 1 is refused."""
+    here = problem(name)
+    rounded = answer.to(getattr(torch, here.output_dtype))
+    return compare(rounded, *reference(name).exact(data), here.tolerance).worst_ratio
+
+
+def leaves(item: Any) -> list[torch.Tensor]:
+    """Every tensor of a tree of tuples, lists and dicts, in order."""
+    if isinstance(item, torch.Tensor):
+        return [item]
+    if isinstance(item, dict):
+        item = tuple(item.values())
+    return [leaf for part in item for leaf in leaves(part)] if isinstance(item, tuple | list) else []
+
+
+def layout(data: Data) -> list[tuple[torch.dtype, tuple[int, ...], tuple[int, ...]]]:
+    return [(leaf.dtype, tuple(leaf.shape), leaf.stride()) for leaf in leaves(data)]
+
+
+def same(one: Data, other: Data) -> bool:
+    """Whether two trees hold the same bits."""
+    pairs = zip(leaves(one), leaves(other), strict=True)
+    kinds = {1: torch.uint8, 2: torch.int16, 4: torch.int32}
+    return all(torch.equal(x.view(kinds[x.element_size()]), y.view(kinds[y.element_size()])) for x, y in pairs)
