@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -68,6 +68,8 @@ class Guest:
         self, mode: str, targets: Sequence[str], sandbox: Sandbox, env: dict[str, str], limits: Limits
     ) -> None:
         argv = [sys.executable, "-m", "guest", "--mode", mode, "--targets", ",".join(targets)]
+        self._held = mode == "device"
+        argv += ["--held"] if self._held else []
         self._program = sandbox.start(argv, env, limits, gpu=mode == "device")
         self._left_s = READY_S
         self._ready = False
@@ -78,10 +80,18 @@ class Guest:
         """Whether its outermost process still runs."""
         return self._program.alive
 
+    def prepare(self) -> None:
+        """Let it touch the device: until then it has imported, and waits."""
+        if self._held:
+            self._held = False
+            with suppress(WireError):  # gone already: `await_ready` says so
+                wire.send(self._program.sock, {"op": "prepare"}, until_s=time.monotonic() + READY_S)
+
     def await_ready(self) -> None:
         """Wait until it is warm; `NotReady` where it never is."""
         if self._ready:
             return
+        self.prepare()
         try:
             with self._running():
                 frame = wire.receive(self._program.sock, self._until(), accept_fds=False)

@@ -1,4 +1,8 @@
-"""Guests started ahead: each serves one candidate, and the next one warms up while nobody is judged."""
+"""Guests started ahead: each serves one candidate.
+
+The next ones start as soon as these are lent. What they import costs the cores alone; a device they touch only when
+nobody is judged, so that no candidate is timed beside another's first use.
+"""
 
 from __future__ import annotations
 
@@ -25,12 +29,10 @@ class Pool:
         self._warm: dict[str, Guest] = {}
 
     def warm(self) -> None:
-        """Start whatever is missing, without waiting for it; `NotReady` where it cannot be started."""
-        for mode in self._wanted:
-            if mode in self._warm and not self._warm[mode].alive:
-                self._warm.pop(mode).close()
-            if mode not in self._warm:
-                self._warm[mode] = self._start(mode)
+        """Start whatever is missing and let it get ready, without waiting for it; `NotReady` where it cannot start."""
+        self._fill()
+        for guest in self._warm.values():
+            guest.prepare()
 
     @contextlib.contextmanager
     def lend(self, modes: Sequence[str]) -> Iterator[list[Guest]]:
@@ -40,6 +42,7 @@ class Pool:
         try:
             for guest in guests:
                 guest.await_ready()
+            self._fill()
             yield guests
         finally:
             for guest in guests:
@@ -62,6 +65,13 @@ class Pool:
         for guest in self._warm.values():
             guest.close()
         self._warm.clear()
+
+    def _fill(self) -> None:
+        for mode in self._wanted:
+            if mode in self._warm and not self._warm[mode].alive:
+                self._warm.pop(mode).close()
+            if mode not in self._warm:
+                self._warm[mode] = self._start(mode)
 
     def _start(self, mode: str) -> Guest:
         try:

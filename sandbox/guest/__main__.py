@@ -19,16 +19,24 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="guest")
     parser.add_argument("--mode", choices=MODES, required=True)
     parser.add_argument("--targets", default="gfx942", help="comma-separated; the first is the one launched")
+    parser.add_argument("--held", action="store_true", help="touch no device before the checker's first frame")
     options = parser.parse_args()
     sock = socket.socket(fileno=SOCKET_FD)
     os.set_inheritable(SOCKET_FD, False)
     with tempfile.TemporaryDirectory(prefix="guest-", ignore_cleanup_errors=True) as workplace:
         _prepare_environment(Path(workplace))
         # Triton and torch read their environment when imported.
-        from . import modes, serve, upstream
+        from . import first_use, modes, serve, upstream, wire
 
         upstream.install()
-        mode = modes.make_mode(options.mode, tuple(options.targets.split(",")))
+        targets = tuple(options.targets.split(","))
+        try:
+            # Another candidate may be timed on the device while this process imports.
+            _ = wire.receive(sock) if options.held else None
+        except wire.WireError:
+            os._exit(0)
+        mode = modes.make_mode(options.mode, targets)
+        first_use.pay(options.mode, targets)
         serve.Guest(mode, Path(workplace)).serve(sock)
     # Without finalising: the candidate's threads and exit hooks have no say, and Triton's leak report is noise.
     sys.stdout.flush()
