@@ -101,7 +101,7 @@ def _resampled(timings: Sequence[Measured | Estimated], random: np.random.Genera
 def _resampled_case(timing: Measured | Estimated, random: np.random.Generator) -> Log:
     if isinstance(timing, Estimated):
         return np.full(RESAMPLES, math.log(timing.us))
-    samples = np.asarray(timing.samples_us)
+    samples = np.asarray(timing.decided_us)
     medians: Log = np.median(random.choice(samples, size=(RESAMPLES, len(samples))), axis=1)
     return np.log(medians)
 

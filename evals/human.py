@@ -1,4 +1,4 @@
-"""The distance to published times. Their harness and chip are named; another chip is not comparable."""
+"""The distance to published times. They compare with a board time of ours on the same chip, and with nothing else."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from evals.compare import ranked_timings
 from evals.score import Comparison, HumanDistance, NotComparable, Standing
 from problems import chip
 from problems.spec import Baseline, Problem, ProblemError
-from sandbox.verdict import Judgement, score_us
+from sandbox.verdict import Judgement, Passed, board_score_us
 
 ALL_CASES = "all ranked cases"
 
@@ -32,14 +32,16 @@ def _distance(problem: Problem, judgement: Judgement, baseline: Baseline) -> Hum
 
 def _standing(problem: Problem, judgement: Judgement, baseline: Baseline) -> Standing:
     name = f"{baseline.who} on {baseline.chip}"
-    ours = _our_time(problem, judgement, baseline)
     timings = ranked_timings(problem, judgement)
-    if ours is None or not timings:
+    if not timings:
         return NotComparable(baseline=name, reason="no time of ours on that case")
     if judgement.time_kind != "measured":
         return NotComparable(baseline=name, reason=f"ours is an estimate for {timings[0].chip}, theirs was measured")
     if not same_chip(timings[0].chip, baseline.chip):
         return NotComparable(baseline=name, reason=f"ours ran on {timings[0].chip}, theirs on {baseline.chip}")
+    ours = _our_time(problem, judgement, baseline)
+    if ours is None:
+        return NotComparable(baseline=name, reason="no board time of ours on that case: judge it in leaderboard mode")
     return Comparison(
         baseline=name,
         ratio=baseline.time_us / ours,
@@ -48,18 +50,16 @@ def _standing(problem: Problem, judgement: Judgement, baseline: Baseline) -> Sta
         time_kind="measured",
         chip=timings[0].chip,
         machine=judgement.machine,
-        note=f"theirs: {baseline.metric}; ours: Kernelwright's judge. Two harnesses and two machines",
+        note=f"theirs: {baseline.metric}; ours: timed as that board does, on another machine",
     )
 
 
 def _our_time(problem: Problem, judgement: Judgement, baseline: Baseline) -> float | None:
-    """Our time on the baseline's case in microseconds, or the board's score; None where we have neither."""
+    """Our board time on the baseline's case in microseconds, or the board's score; None where we have neither."""
     if baseline.case is None:
-        return score_us(problem, judgement)
-    for timing in ranked_timings(problem, judgement):
-        if timing.case.params == baseline.case:
-            return timing.us
-    return None
+        return board_score_us(problem, judgement)
+    taken = judgement.verdict.board_us if isinstance(judgement.verdict, Passed) else ()
+    return next((time.us for time in taken if time.case.params == baseline.case), None)
 
 
 def same_chip(ours: str, theirs: str) -> bool:

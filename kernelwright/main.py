@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from kernelwright.commands import check, compile, dataset, doctor, evaluate, problems, run, runs
+from kernelwright.commands import check, compile, dataset, doctor, evaluate, problems, redteam, run, runs
 from kernelwright.console import fail
 from kernelwright.status import families, status_of
 
@@ -22,6 +22,7 @@ runs.app.command("resume")(run.resume)
 app.command("report")(runs.report_run)
 app.add_typer(dataset.app, name="dataset")
 app.command("eval")(evaluate.evaluate)
+app.command("redteam")(redteam.redteam)
 app.command("doctor")(doctor.doctor)
 
 

@@ -12,6 +12,7 @@ from evals.score import Comparison, NotComparable
 from problems.chips import chip
 from problems.load import work
 from problems.spec import Baseline
+from sandbox.verdict import BoardTime, Judgement, Passed
 from tests.agent.places import passed, wrong
 from tests.evals.recorded_run import H200, MI300X, PROBLEM, measured
 
@@ -98,6 +99,16 @@ def test_an_unknown_chip_has_no_bound() -> None:
     assert "MI250X" in found.reason
 
 
+def on_the_board(judgement: Judgement) -> Judgement:
+    """The same with board times of 200 us, where its trusted times are others."""
+    verdict = judgement.verdict
+    assert isinstance(verdict, Passed)
+    times = tuple(
+        BoardTime(case=case, chip="MI300X", how="h", samples_us=(150.0, 250.0)) for case in PROBLEM.benchmarks
+    )
+    return judgement.model_copy(update={"verdict": verdict.model_copy(update={"board_us": times})})
+
+
 def test_distance_to_people_only_on_their_chip_and_only_measured() -> None:
     case = dict(PROBLEM.benchmarks[0].params)
     baselines = (
@@ -105,9 +116,11 @@ def test_distance_to_people_only_on_their_chip_and_only_measured() -> None:
         Baseline(who="b", kind="human", chip="H200", time_us=50.0, metric="host clock", source="s", case=case),
     )
     problem = PROBLEM.model_copy(update={"baselines": baselines})
-    on_b, on_a = distances(problem, measured(100.0, MI300X))
+    [without] = {row.standing.reason for row in distances(problem, measured(100.0, MI300X))[1:]}
+    assert "judge it in leaderboard mode" in without, "a trusted time is not a board's"
+    on_b, on_a = distances(problem, on_the_board(measured(100.0, MI300X)))
     assert isinstance(on_a.standing, Comparison)
-    assert (on_a.who, on_a.case, on_a.standing.ratio) == ("a", ALL_CASES, pytest.approx(0.5))
+    assert (on_a.who, on_a.case, on_a.standing.ratio) == ("a", ALL_CASES, pytest.approx(0.25))
     assert "host clock" in on_a.standing.note
     assert isinstance(on_b.standing, NotComparable)
     assert on_b.standing.reason == "ours ran on MI300X, theirs on H200"
