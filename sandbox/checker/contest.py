@@ -14,7 +14,7 @@ from sandbox.checker.cases import check, drawn, judge_cases, worst
 from sandbox.checker.device import Device
 from sandbox.checker.draws import Draws
 from sandbox.checker.gpu_timing import WARM_UP, Calls, flags
-from sandbox.checker.guest import FAULTS, Guest
+from sandbox.checker.guest import FAULTS, Died, Guest, Late
 from sandbox.checker.memory import HostMemory
 from sandbox.checker.outcome import Outcome, Progress, Refuted, Request, verdict_of, wrong
 from sandbox.checker.task import Task
@@ -138,6 +138,7 @@ class Turns:
             else:
                 calls.add(bench.run(before=self._device.settle, given=data), side.progress)
         except FAULTS as fault:
+            side.progress.ended = isinstance(fault, Died | Late)
             side.outcome = Outcome(verdict_of(fault, side.progress, side.request.deadline_s))
         except Refuted as refuted:
             side.outcome = Outcome(wrong(side.progress, str(refuted)))

@@ -11,6 +11,7 @@ import torch
 from problems.load import work
 from problems.spec import Case
 from sandbox import clock
+from sandbox.checker import board_time
 from sandbox.checker.cases import check, drawn, judge_cases, worst
 from sandbox.checker.device import Device
 from sandbox.checker.guest import Forgery, Guest, Returned
@@ -21,7 +22,7 @@ from sandbox.checker.outcome import Outcome, Progress, Refuted, Request
 from sandbox.checker.task import Task
 from sandbox.checker.trial import Bench, Trial
 from sandbox.runner import Mode
-from sandbox.verdict import CaseCheck, Measured, Passed, Role
+from sandbox.verdict import BoardTime, CaseCheck, Measured, Passed, Role
 
 WARM_UP = 3
 FEWEST, MOST = 10, 200
@@ -40,6 +41,7 @@ def judge(task: Task, request: Request, guest: Guest, device: Device, progress: 
     if share is HostMemory:
         progress.flags.append(STAGED)
     timings: dict[int, Measured] = {}
+    board: list[BoardTime] = []
     recorded: list[bytes] = []
 
     def run() -> None:
@@ -49,13 +51,15 @@ def judge(task: Task, request: Request, guest: Guest, device: Device, progress: 
         if request.mode is not Mode.TEST:
             for index in _order(len(task.problem.benchmarks), request.mode):
                 timings[index] = _time(task, task.problem.benchmarks[index], request.mode, guest, device, progress)
+        if request.mode is Mode.LEADERBOARD:
+            board.extend(board_time.take(task, guest, device, progress))
         recorded.append(guest.kernels())
 
     verdict = judge_cases(request, progress, guest, run)
     torch.cuda.empty_cache()
     if verdict is None:
         ordered = tuple(timings[index] for index in sorted(timings))
-        verdict = Passed(cases=tuple(progress.checks), timings=ordered)
+        verdict = Passed(cases=tuple(progress.checks), timings=ordered, board_us=tuple(board))
     # Which kernels ran says which of a candidate's paths did: one chip's path is not another's.
     return Outcome(verdict, records(read(recorded[0], progress.flags)) if recorded else ())
 

@@ -123,9 +123,17 @@ class Guest:
         """Give it `deadline_s` from here on: for a guest of the checker's own, which serves for as long as it lives."""
         self._left_s = deadline_s
 
-    def call(self, tree: dict[str, Any], result: int | None, timed: bool = False, join: bool = True) -> Returned:
-        """Call `custom_kernel` once on what lies in the buffers."""
-        return self._timed({"op": "call", "data": tree, "result": result, "timed": timed, "join": join})
+    def call(
+        self,
+        tree: dict[str, Any],
+        result: int | None,
+        timed: bool = False,
+        join: bool = True,
+        board: dict[str, str | bool] | None = None,
+    ) -> Returned:
+        """Call `custom_kernel` once on what lies in the buffers, by device events or the way a `board` times it."""
+        header = {"op": "call", "data": tree, "result": result, "timed": timed, "join": join}
+        return self._timed(header | ({"board": board} if board else {}))
 
     def empty(self, tree: dict[str, Any], copied: int) -> Returned:
         """All that a timed call costs without its kernel; `event_us` is how long the head start was."""

@@ -67,11 +67,12 @@ class Bench:
         before: Callable[[], None] = lambda: None,
         perturbed: bool = False,
         given: tuple[tuple[Any, ...], int] | None = None,
+        board: dict[str, str | bool] | None = None,
     ) -> Trial:
         """Draw a seed, make inputs, call once, check. `before` runs last before the call: flush, synchronise.
 
         `perturbed`: on the last call's inputs with an element or two changed, instead of new ones. `given`: on these
-        inputs, made from this seed.
+        inputs, made from this seed. `board`: timed as a board does, see `sandbox.checker.board_time`.
         """
         defences = self._task.defences
         data, seed = given or (self._draws.perturbed() if perturbed else self._draws.fresh())
@@ -79,7 +80,7 @@ class Bench:
         fill(layout, self._inputs.tensor, defences.poisoned_outputs)
         poison(self._result.tensor, self._task.output_dtype, defences.poisoned_outputs)
         before()
-        returned = self._guest.call(layout.tree, RESULT, timed, defences.device_join)
+        returned = self._guest.call(layout.tree, RESULT, timed, defences.device_join, board)
         if not defences.trusted_copy:
             time.sleep(LATE_LOOK_S)
         # The guest can still write to the shared memory: what is checked is a copy of its own, taken at once.

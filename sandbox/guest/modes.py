@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
+import time
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
@@ -18,6 +19,8 @@ from .record import Record
 HEAD_START_CYCLES = 200_000
 """The device is kept busy this long before the first event, about 100 us at 2 GHz, so that the host's work of launching
 is hidden from the clock as it is behind the flush of 256 MiB on GPU MODE's boards."""
+BOARD_FLUSH_WORDS = 32 << 20
+"""256 MiB of int64: gpu-mode/reference-kernels@f83cb92 problems/pmpp_v2/eval.py."""
 LATE_US = 50.0
 """Work that ends this much after the last event was left behind on a stream that nobody joined: it counts."""
 
@@ -45,6 +48,9 @@ class GuestMode(Protocol):
 
         Without `join`, work on streams that the kernel itself left behind may still be under way.
         """
+
+    def board_call(self, kernel: Kernel, data: Any, clock: str, flush: bool, clone: bool) -> tuple[Any, float | None]:
+        """What the kernel returns, and its time in microseconds as a GPU MODE evaluator would take it."""
 
     def empty(self, copied: int) -> float | None:
         """What a timed call does without its kernel, with a result of `copied` bytes copied; the head start's time."""
@@ -87,6 +93,10 @@ class OffDevice:
         with self.running():
             return kernel(data), None
 
+    def board_call(self, kernel: Kernel, data: Any, clock: str, flush: bool, clone: bool) -> tuple[Any, float | None]:
+        """Nothing is timed here."""
+        return self.call(kernel, data, timed=False)
+
     def empty(self, copied: int) -> float | None:
         """Nothing is timed here."""
         return None
@@ -113,6 +123,7 @@ class OnDevice:
         # The first kernel of a process pays for context, allocator and Triton's driver module; no candidate should.
         torch.zeros(1, device="cuda")
         active_driver.active.get_current_target()
+        self._clock_ns = time.perf_counter_ns
         self._synchronize, self._sleep = torch.cuda.synchronize, torch.cuda._sleep
         self._synchronize()
 
@@ -155,6 +166,24 @@ class OnDevice:
         event_us, joined_us = start.elapsed_time(end) * 1e3, start.elapsed_time(joined) * 1e3
         return result, joined_us if join and joined_us - event_us > LATE_US else event_us
 
+    def board_call(self, kernel: Kernel, data: Any, clock: str, flush: bool, clone: bool) -> tuple[Any, float | None]:
+        """The board's flush goes before its clock, on the same stream; its clones, where it makes any, come after."""
+        start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        self._synchronize()
+        if flush:
+            torch.empty(BOARD_FLUSH_WORDS, dtype=torch.int64, device="cuda").fill_(42)
+        if clock == "event":
+            start.record()
+            result = kernel(_cloned(data) if clone else data)
+            end.record()
+            self._synchronize()
+            return result, start.elapsed_time(end) * 1e3
+        self._synchronize()
+        start_ns = self._clock_ns()
+        result = kernel(_cloned(data) if clone else data)
+        self._synchronize()
+        return result, (self._clock_ns() - start_ns) / 1e3
+
     def empty(self, copied: int) -> float | None:
         """The same steps; the events stand round the head start, and two plain allocations stand for the result."""
         start, end, joined = (torch.cuda.Event(enable_timing=True) for _ in range(3))
@@ -182,6 +211,15 @@ class OnDevice:
     def evidence(self, after: int) -> bytes:
         """What the untimed calls launched."""
         return self.record.payload(after)
+
+
+def _cloned(data: Any) -> Any:
+    """A deep copy of tuples, lists, dicts and tensors; everything else is the thing itself."""
+    if isinstance(data, torch.Tensor):
+        return data.clone()
+    if isinstance(data, dict):
+        return {name: _cloned(part) for name, part in data.items()}
+    return type(data)(_cloned(part) for part in data) if isinstance(data, tuple | list) else data
 
 
 def make_mode(name: str, targets: Sequence[str]) -> GuestMode:

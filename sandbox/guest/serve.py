@@ -111,7 +111,10 @@ class Guest:
         for buffer in inputs:
             buffer.fetch()
         data = decode(header["data"], self._buffers)
-        result, event_us = self._mode.call(self._kernel, data, bool(header.get("timed")), join)
+        if "board" in header:
+            result, event_us = self._mode.board_call(self._kernel, data, **header["board"])
+        else:
+            result, event_us = self._mode.call(self._kernel, data, bool(header.get("timed")), join)
         tree = Encoder(self._buffers, result_buffer, self._mode.device_type).encode(result)
         for buffer in self._buffers.values():
             buffer.publish()

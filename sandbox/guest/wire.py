@@ -16,13 +16,14 @@ buffers    ``items: [{"id": 0, "bytes": n, "kind": "host"}]``,  ``{"op": "mapped
            one descriptor each; replaces earlier buffers
 call       ``data``: tree of the input tuple; ``result``: id    ``{"op": "returned", "tree": tree, "event_us": x}``
            of the buffer for what it returns; ``timed``,        or ``raised``
-           ``join``: bool
+           ``join``: bool; ``board``: see below
 empty      ``data``; ``copied``: bytes of the result that an    as for ``call``; ``event_us`` is how long the head
            answered call copied, 0 where it copied none         start took
 kernels    ``after``: launches already fetched                  ``{"op": "kernels"}``, payload: JSON, see `capture`
 =========  ===================================================  ====================================================
 
 ``failed`` and ``raised`` carry ``log``, a traceback cut to `MAX_LOG` characters. ``event_us`` is null unless timed.
+``board`` (``{"clock": "host"|"event", "flush": bool, "clone": bool}``): time it as a board does instead.
 ``join``: wait for the whole device, whatever streams the candidate used. An ``empty`` call does all that a timed call
 does and runs no kernel.
 

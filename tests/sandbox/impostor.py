@@ -53,7 +53,7 @@ def serve() -> None:
                     buffers[item["id"]] = mmap.mmap(fd, item["bytes"])
                 wire.send(sock, {"op": "mapped"})
             case "call":
-                call(frame.header["data"], frame.header["timed"])
+                call(frame.header["data"], frame.header["timed"] or "board" in frame.header)
             case "empty":
                 wire.send(sock, {"op": "returned", "tree": {"t": "value", "value": None}, "event_us": 100.0})
             case "kernels":
@@ -90,11 +90,8 @@ def call(data: dict, timed: bool) -> None:
         case "times itself":
             returned(honest(data), event_us=5.0 if timed else None)
         case str() if behaviour.startswith("takes "):
-            takes_us, claims_us = (float(word) for word in behaviour.split()[1:4:2])
-            start, right = time.perf_counter(), honest(data)
-            while time.perf_counter() - start < takes_us / 1e6:
-                pass
-            returned(right, event_us=claims_us if timed else None)
+            # What it takes is for the test's clock to say: on a busy machine no real one would hold still.
+            returned(honest(data), event_us=float(behaviour.split()[3]) if timed else None)
         case "claims no time":
             returned(honest(data), event_us=0.0)
         case "claims less than none":
