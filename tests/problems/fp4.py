@@ -22,6 +22,7 @@ def root_of(name: str) -> Path:
     return UNLISTED if (UNLISTED / name).is_dir() else ROOT
 
 
+@cache
 def problem(name: str) -> Problem:
     return load(name, root_of(name))
 
@@ -44,11 +45,27 @@ def draw(name: str, params: dict[str, Any], fill: str = "published", seed: int =
     return data
 
 
+@cache
+def drawn(name: str, sizes: tuple[tuple[str, Any], ...], fill: str) -> Data:
+    """As `draw`, once for each case."""
+    return draw(name, dict(sizes), fill)
+
+
 def worst(name: str, data: Data, answer: torch.Tensor) -> float:
     """Largest error over its allowance, `answer` first rounded to the output's dtype; above 1 is refused."""
-    here = problem(name)
-    rounded = answer.to(getattr(torch, here.output_dtype))
-    return compare(rounded, *reference(name).exact(data), here.tolerance).worst_ratio
+    here, (exact, terms) = problem(name), truth(name, data)
+    return compare(answer.to(getattr(torch, here.output_dtype)), exact, terms, here.tolerance).worst_ratio
+
+
+def truth(name: str, data: Data) -> tuple[torch.Tensor, torch.Tensor]:
+    """The reference's float64 result and terms, computed once for each `data`."""
+    if id(data) not in _TRUTHS:
+        _TRUTHS[id(data)] = (data, reference(name).exact(data))
+    return _TRUTHS[id(data)][1]
+
+
+_TRUTHS: dict[int, tuple[Data, tuple[torch.Tensor, torch.Tensor]]] = {}
+"""By identity; each entry keeps its `data` alive, so that an identity is never used twice."""
 
 
 def leaves(item: Any) -> list[torch.Tensor]:
