@@ -8,7 +8,7 @@ from typing import Literal
 
 from problems.load import hidden_cases
 from problems.spec import Case
-from sandbox.checker.guest import FAULTS, Guest
+from sandbox.checker.guest import FAULTS, Died, Guest, Late
 from sandbox.checker.memory import HostMemory
 from sandbox.checker.outcome import Progress, Refuted, Request, verdict_of, wrong
 from sandbox.checker.task import Task
@@ -23,6 +23,7 @@ def judge_cases(request: Request, progress: Progress, guest: Guest, run: Callabl
         progress.loaded = True
         run()
     except FAULTS as fault:
+        progress.ended = isinstance(fault, Died | Late)
         return verdict_of(fault, progress, request.deadline_s)
     except Refuted as refuted:
         return wrong(progress, str(refuted))

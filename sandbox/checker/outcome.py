@@ -38,6 +38,8 @@ class Progress:
     checks: list[CaseCheck] = field(default_factory=list)
     seeds: list[int] = field(default_factory=list)
     flags: list[str] = field(default_factory=list)
+    ended: bool = False
+    """Whether the candidate's process died or hung: then somebody must say who is to blame."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ import torch
 
 from problems.load import folder
 from problems.spec import ProblemError
-from sandbox.checker import contest, emulation, gpu_timing
+from sandbox.checker import blame, contest, emulation, gpu_timing
 from sandbox.checker.control import Control
 from sandbox.checker.device import Device
 from sandbox.checker.guest import NotReady
@@ -28,6 +28,7 @@ from sandbox.defences import Defences
 from sandbox.guest import wire
 from sandbox.harness import judge_sha256
 from sandbox.isolation import KINDS, Sandbox, sandbox_named
+from sandbox.isolation.measures import in_force
 from sandbox.runner import Mode, RunnerError, Unsupported
 from sandbox.verdict import Judgement, Machine
 
@@ -83,16 +84,25 @@ class Bar:
         return progress
 
     def _judgement(self, task: Task, outcome: Outcome, progress: Progress, start: float) -> Judgement:
+        if progress.ended:
+            self._blame(task, progress)
         harness = judge_sha256(folder(task.problem, task.root))
         return Judgement(
             verdict=outcome.verdict,
             machine=self.machine.model_copy(update={"harness": harness}),
-            sandbox=self._sandbox.name,
+            sandbox=in_force(self._sandbox.name),
             seeds=tuple(progress.seeds),
             kernels=outcome.kernels,
             flags=tuple(progress.flags),
             wall_s=time.monotonic() - start,
         )
+
+    def _blame(self, task: Task, progress: Progress) -> None:
+        """`RunnerError` where a control kernel fares no better than the candidate did."""
+        gpu = self._device == "cuda"
+        modes = ("device" if gpu else "emulate",)
+        with _alone() if gpu else contextlib.nullcontext(), self.pool.lend(modes) as [guest]:
+            blame.decide(task, progress.case, guest)
 
 
 def cpu_bar(machine: Machine, sandbox: Sandbox, chip_name: str) -> Bar:
