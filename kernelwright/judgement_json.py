@@ -17,6 +17,7 @@ from sandbox.verdict import (
     Timing,
     Verdict,
     WrongAnswer,
+    board_score_us,
     score_us,
 )
 
@@ -35,6 +36,7 @@ def judged(problem: Problem, judgement: Judgement) -> dict[str, Any]:
         "cases": cases(judgement.verdict),
         "geomean_us": judgement.geomean_us,
         "score_us": score_us(problem, judgement),
+        "board_score_us": board_score_us(problem, judgement),
         "time_kind": judgement.time_kind,
         "flags": list(judgement.flags),
         "findings": _findings(judgement.verdict),

@@ -10,7 +10,7 @@ from evals.report import readiness
 from kernelwright import judgement_json
 from kernelwright.console import escape, result_console, say, table
 from problems.spec import Problem
-from sandbox.verdict import Judgement, KernelRecord, Machine, score_us
+from sandbox.verdict import Judgement, KernelRecord, Machine, board_score_us, score_us
 
 LOG_LINES = 40
 
@@ -28,6 +28,8 @@ def show(problem: Problem, judgement: Judgement) -> None:
     if said["cases"]:
         result_console().print(_cases(said["cases"]))
     say(f"score by the board's ranking: {score_words(problem, judgement)}")
+    if (board_us := board_score_us(problem, judgement)) is not None:
+        say(f"timed as on the board: {board_us:.4g} us on {judgement.machine.chip}")
     if judgement.kernels:
         result_console().print(kernels(judgement.kernels))
     for flag in judgement.flags:

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from kernelwright.commands import check, compile, dataset, doctor, evaluate, problems, redteam, run, runs
+from kernelwright.commands import check, compare, compile, dataset, doctor, evaluate, problems, redteam, run, runs
 from kernelwright.console import fail
 from kernelwright.status import families, status_of
 
@@ -16,6 +16,7 @@ app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_
 app.add_typer(problems.app, name="problems")
 app.command("run")(run.run)
 app.command("check")(check.check)
+app.command("compare")(compare.compare)
 app.command("compile")(compile.compile_file)
 app.add_typer(runs.app, name="runs")
 runs.app.command("resume")(run.resume)

@@ -10,13 +10,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from statistics import NormalDist
-from typing import Literal
+from typing import Literal, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 from pydantic import Field
 
-from problems.spec import Case, Frozen
+from problems.spec import Case, Frozen, Problem
+from sandbox.candidate import Candidate
+from sandbox.runner import DEADLINE_S
 from sandbox.verdict import Judgement
 
 PAIRS = 60
@@ -64,6 +66,16 @@ class Compared(Frozen):
     cases: tuple[CaseDifference, ...] = ()
     overall: Difference | None = Field(default=None)
     """Over the geometric mean of the ranked cases; None where one of them was not accepted."""
+
+
+@runtime_checkable
+class Comparer(Protocol):
+    """A place of work that can time two candidates against each other."""
+
+    def compare(
+        self, problem: Problem, first: Candidate, second: Candidate, pairs: int = PAIRS, deadline_s: float = DEADLINE_S
+    ) -> Compared:
+        """Judge both and time them in turns; raises `RunnerError`."""
 
 
 def difference(log_ratios: Sequence[float]) -> Difference:
