@@ -2,6 +2,7 @@
 #   make run                the main job: no GPU, no key
 #   make test               all tests
 #   make check              format, lint, types, fast tests
+#   make soak               MINUTES of honest and hostile candidates through one judge, then what they left
 #   make golden             write the golden files anew (read the diff before you commit it)
 #   make TORCH=system ...   build on the torch and triton of $(PYTHON) (ROCm, CUDA) and change neither
 
@@ -11,10 +12,11 @@ VENV ?= .venv
 PROBLEM ?= amd/fp8-mm
 ATTEMPTS ?= 24
 SEED ?= 1
+MINUTES ?= 20
 BIN := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: run test check golden setup clean
+.PHONY: run test check soak golden setup clean
 
 setup:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.12 ...")'
@@ -32,6 +34,9 @@ check: setup
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
 	@$(BIN)/python -m pytest -m "not slow"
+
+soak: setup
+	@$(BIN)/python -m tests.soak --minutes $(MINUTES) --seed $(SEED)
 
 golden: setup
 	@$(BIN)/python -m tests.golden

@@ -7,6 +7,7 @@ import os
 import select
 import socket
 import threading
+import time
 
 from problems.spec import ProblemError
 from sandbox.checker.server import Bar, cpu_bar, fault, gpu_bar, named, serve
@@ -14,6 +15,8 @@ from sandbox.guest import wire
 from sandbox.isolation import choose
 from sandbox.runner import RunnerError, Unsupported
 from sandbox.verdict import Machine
+
+_ORDERLY_S = 2.0
 
 
 def main() -> None:
@@ -65,6 +68,8 @@ def _end_with(sock: socket.socket) -> None:
         poll = select.poll()
         poll.register(sock.fileno(), select.POLLRDHUP | select.POLLHUP)
         poll.poll()
+        # An idle checker ends by itself, and its guests in good order; a busy one must not be waited for.
+        time.sleep(_ORDERLY_S)
         os._exit(3)
 
     threading.Thread(target=watch, name="watch", daemon=True).start()

@@ -6,6 +6,7 @@ import atexit
 import contextlib
 import json
 import os
+import socket
 import sys
 import threading
 import time
@@ -27,6 +28,8 @@ START_S = 180.0
 """For a cold import of torch from a slow disk."""
 BEYOND_S = 900.0
 """What the checker itself may take on top of the candidate's time: inputs, references, waiting for a GPU in use."""
+ORDERLY_S = 3.0
+"""For an idle checker to end in good order; one that is busy ends itself before."""
 _VISIBLE = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES")
 _KEPT = (
     *("PATH", "HOME", "LANG", "TMPDIR", "LD_LIBRARY_PATH", "PYTHONPATH", "VIRTUAL_ENV", "CUDA_HOME", "ROCM_PATH"),
@@ -83,6 +86,7 @@ class Client:
         """Stop the checker and every guest of it."""
         program, self._program = self._program, None
         if program is not None:
+            _hang_up(program)
             program.close()
 
     def _ask(self, header: dict[str, str], source: str, deadline_s: float) -> Judgement:
@@ -129,6 +133,15 @@ class Client:
         how, output = self._program.ending(), self._program.output()
         self.close()
         return RunnerError(f"the checker was lost: {error}; {how}\n{output[-4096:]}".strip())
+
+
+def _hang_up(program: Program) -> None:
+    """Let an idle checker end by itself: it takes its guests and their cgroups down; a kill would leave these."""
+    with contextlib.suppress(OSError):
+        program.sock.shutdown(socket.SHUT_RDWR)
+    until_s = time.monotonic() + ORDERLY_S
+    while program.alive and time.monotonic() < until_s:
+        time.sleep(0.005)
 
 
 def _raise(frame: wire.Frame) -> None:
