@@ -1,6 +1,7 @@
 """The NVFP4 problems: what is made, what is computed, and which wrong answers are refused."""
 
 import math
+import random
 from collections.abc import Callable
 from typing import Any
 
@@ -11,8 +12,8 @@ from problems.formats import E2M1, E4M3FN
 from problems.fp4.reference import FP4, NV_SCALE, nv_values
 from tests.problems.fp4 import Data, case_module, draw, drawn, layout, problem, reference, same, truth, worst
 
-GEMM = "nvidia/nvfp4-gemm"
-SIZES: dict[str, dict[str, Any]] = {GEMM: {"m": 128, "n": 128, "k": 256, "l": 2}}
+GEMM, GEMV = "nvidia/nvfp4-gemm", "nvidia/nvfp4-gemv"
+SIZES: dict[str, dict[str, Any]] = {GEMM: {"m": 128, "n": 128, "k": 256, "l": 2}, GEMV: {"m": 128, "k": 256, "l": 2}}
 NAMES = tuple(SIZES)
 EVERY_FILL = [(name, fill) for name in NAMES for fill in case_module(name).FILLS]
 
@@ -195,7 +196,61 @@ def test_wrong_gemms_are_refused(how: str) -> None:
         assert worst(GEMM, data, WRONG_GEMM[how](data)) > 1.5, fill
 
 
-def test_gemm_cases() -> None:
-    here = problem(GEMM)
-    assert (len(here.tests), len(here.benchmarks)) == (10, 3)
+LONG_GEMV = (("m", 128), ("k", 2048), ("l", 2))
+
+
+def vectors(data: Data) -> tuple[torch.Tensor, torch.Tensor]:
+    """Both factors in float64, [l, m, k] and [l, 1, k]."""
+    return nv_values(data[0], data[2]), nv_values(data[1], data[3], rows=1)
+
+
+def by(change: Callable[[Data], Data]) -> Callable[[Data], torch.Tensor]:
+    return lambda data: times(*vectors(change(data)))
+
+
+WRONG_GEMV: dict[str, Callable[[Data], torch.Tensor]] = {
+    "zeros": lambda data: torch.zeros(data[6].shape),
+    "half of k": lambda data: times(*(x[..., : x.shape[-1] // 2] for x in vectors(data))),
+    "last 64 of k lost": lambda data: times(*(x[..., :-64] for x in vectors(data))),
+    "NaN tail": lambda data: nan_tail(times(*vectors(data))),
+    "nibbles of a swapped": by(lambda data: with_part(data, 0, swapped(data[0]))),
+    "low nibbles alone": lambda data: times(*(x[..., ::2] for x in vectors(data))),
+    "row 1 of b": lambda data: times(vectors(data)[0], nv_values(data[1], data[3], rows=2)[:, 1:]),
+    "all rows of b": lambda data: times(vectors(data)[0], nv_values(data[1], data[3]).sum(1, keepdim=True)),
+    "next block's scale": by(lambda data: with_part(data, 2, data[2].view(torch.uint8).roll(1, 1).view(NV_SCALE))),
+    "scales not permuted back": by(unpermuted),
+    "scales of b left out": by(lambda data: with_part(data, 3, torch.ones(data[3].shape).to(NV_SCALE))),
+    "batches swapped": by(lambda data: with_part(data, 0, data[0].view(torch.uint8).flip(2).view(FP4))),
+    "rows one tile off": lambda data: times(*vectors(data)).roll(64, 0),
+    "fp16 accumulation per 64": lambda data: summed(*vectors(data), 64, torch.float16),
+}
+
+
+@pytest.mark.parametrize("how", WRONG_GEMV)
+def test_wrong_gemvs_are_refused(how: str) -> None:
+    data = drawn(GEMV, LONG_GEMV, "every")
+    assert worst(GEMV, data, WRONG_GEMV[how](data)) > 1.2
+
+
+def test_the_boards_vectors_do_not_tell_a_kernel_that_skips_odd_k() -> None:
+    data = drawn(GEMV, LONG_GEMV, "published")
+    assert worst(GEMV, data, WRONG_GEMV["low nibbles alone"](data)) <= 0.5
+    assert int(data[0].view(torch.uint8).max()) == 3
+
+
+@pytest.mark.parametrize("fill", case_module(GEMV).FILLS)
+def test_honest_gemv_sums_pass_with_room(fill: str) -> None:
+    data = drawn(GEMV, LONG_GEMV, fill)
+    assert worst(GEMV, data, summed(*vectors(data), 64, torch.float32)) <= 0.501
+    assert worst(GEMV, data, reference(GEMV).board_expected(data)) <= 0.5
+
+
+@pytest.mark.parametrize(("name", "cases"), [(GEMM, (10, 3)), (GEMV, (9, 3))])
+def test_cases(name: str, cases: tuple[int, int]) -> None:
+    here = problem(name)
+    assert (len(here.tests), len(here.benchmarks)) == cases
     assert all(baseline.source for baseline in here.baselines)
+    for seed in range(50):
+        for size in ("small", "full"):
+            for case in case_module(name).hidden(random.Random(seed), size):
+                assert case_module(name).fits(case.params) and case.fill in reference(name)._FILLS
