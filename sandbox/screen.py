@@ -1,4 +1,4 @@
-"""What makes a text a submission at all, seen without running it. Findings advise; only these convict."""
+"""What can be said of a text without running it: whether it is a submission at all, and what in it is suspicious."""
 
 from __future__ import annotations
 
@@ -7,37 +7,57 @@ import re
 import warnings
 
 from problems.spec import Problem
+from sandbox import constructs
 from sandbox.candidate import Candidate
 from sandbox.defences import ALL_UP, Defences
 from sandbox.verdict import Finding, Judgement, Machine, Rejected
 
 MAX_BYTES = 1_000_000
 """GPU MODE's server takes no larger file."""
+MAX_FINDINGS = 20
 _HEADER = re.compile(r"^\s*(?:#|//)!POPCORN\s+leaderboard\s+(\S+)", re.MULTILINE | re.IGNORECASE)
 
 
-def screen(problem: Problem, candidate: Candidate) -> Rejected | None:
-    """Why the candidate is no submission to `problem`, with its line; None where it is one."""
+def screen(problem: Problem, candidate: Candidate, convict: bool = True) -> Rejected | None:
+    """Why the candidate is refused, with its line: it is no submission to `problem`, or holds what no kernel needs.
+
+    Without `convict` only the first counts. None where it must be judged.
+    """
     for look in (_text, _header, _definition):
         if finding := look(problem, candidate):
             return Rejected(reason=f"line {finding.line}: {finding.message}", findings=(finding,))
-    return None
+    findings = suspicions(candidate)
+    guilty = [finding for finding in findings if finding.convicts]
+    if not (convict and guilty):
+        return None
+    return Rejected(reason=f"line {guilty[0].line}: {guilty[0].message}", findings=findings)
+
+
+def suspicions(candidate: Candidate) -> tuple[Finding, ...]:
+    """Suspicious constructs of a source that parses, the first of each kind."""
+    tree = _parsed(candidate.source)
+    if isinstance(tree, Finding):
+        return ()
+    try:
+        found = constructs.find(tree)
+    except RecursionError:
+        return ()
+    firsts = {finding.rule: finding for finding in reversed(found)}
+    return tuple(sorted(firsts.values(), key=lambda finding: finding.line))[:MAX_FINDINGS]
 
 
 def advise(candidate: Candidate) -> tuple[Finding, ...]:
     """Places worth a look that do not decide anything."""
     lines = enumerate(candidate.source.splitlines(), 1)
     message = "GPU MODE's server refuses files that contain 'stream', in any case and even in a comment"
-    return tuple(
-        Finding(line=number, rule="upstream-stream", message=message)
-        for number, line in lines
-        if "stream" in line.lower()
-    )
+    named = [number for number, line in lines if "stream" in line.lower()][:1]
+    banned = tuple(Finding(line=number, rule="upstream-stream", message=message) for number in named)
+    return banned + suspicions(candidate)
 
 
 def advised(judgement: Judgement, candidate: Candidate) -> Judgement:
     """The judgement with the advice on its candidate among its flags."""
-    flags = tuple(f"line {finding.line}: {finding.message}" for finding in advise(candidate)[:1])
+    flags = tuple(f"line {finding.line}: {finding.message}" for finding in advise(candidate))
     return judgement.model_copy(update={"flags": judgement.flags + flags})
 
 
@@ -48,7 +68,7 @@ def refuse(
     defences: Defences = ALL_UP,
 ) -> Judgement | None:
     """The judgement on a candidate that is no submission; None where it must be judged."""
-    rejected = screen(problem, candidate)
+    rejected = screen(problem, candidate, defences.screen)
     if rejected is None:
         return None
     return Judgement(verdict=rejected, machine=machine, sandbox="none", seeds=(), wall_s=0.0)
@@ -79,17 +99,23 @@ def _header(problem: Problem, candidate: Candidate) -> Finding | None:
 
 
 def _definition(problem: Problem, candidate: Candidate) -> Finding | None:
+    tree = _parsed(candidate.source)
+    if isinstance(tree, Finding):
+        return tree
+    if any("custom_kernel" in _defined(node) for node in tree.body):
+        return None
+    return _refusal(1, "entry-point", "no custom_kernel at the top level; a submission defines custom_kernel(data)")
+
+
+def _parsed(source: str) -> ast.Module | Finding:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            tree = ast.parse(candidate.source)
+            return ast.parse(source)
     except SyntaxError as error:
         return _refusal(error.lineno or 1, "syntax", f"syntax error: {error.msg}")
     except (RecursionError, MemoryError, ValueError):
         return _refusal(1, "syntax", "the source is nested too deeply to parse")
-    if any("custom_kernel" in _defined(node) for node in tree.body):
-        return None
-    return _refusal(1, "entry-point", "no custom_kernel at the top level; a submission defines custom_kernel(data)")
 
 
 def _defined(node: ast.stmt) -> set[str]:
@@ -108,9 +134,13 @@ def _defined(node: ast.stmt) -> set[str]:
 
 def _own(node: ast.AST) -> list[ast.AST]:
     """The node and what is in it, without the bodies of functions and classes."""
-    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-        return [node]
-    return [node, *(part for child in ast.iter_child_nodes(node) for part in _own(child))]
+    found, todo = [], [node]
+    while todo:
+        part = todo.pop()
+        found.append(part)
+        if not isinstance(part, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            todo += ast.iter_child_nodes(part)
+    return found
 
 
 def _refusal(line: int, rule: str, message: str) -> Finding:
