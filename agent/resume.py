@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import assert_never
 
 from agent.state import RunState, judgement
-from dataset.attempt import Attempt, Intent, Record, RecordError, Replied, RunEnded, RunnerFault, RunStarted
+from dataset.attempt import Attempt, Intent, Record, RecordError, Remeasured, Replied, RunEnded, RunnerFault, RunStarted
 from sandbox.verdict import Machine
 
 
@@ -49,7 +49,7 @@ def fold(records: Iterable[Record]) -> Folded:
                 machine = said.machine if said else machine
             case RunEnded():
                 ended = record
-            case RunnerFault():
+            case RunnerFault() | Remeasured():
                 pass
             case _:
                 assert_never(record)

@@ -9,7 +9,7 @@ from typing import Literal
 
 from pydantic import ValidationError
 
-from agent import submission
+from agent import submission, winner
 from agent.graph import INTERRUPTED, Loop
 from agent.interrupt import Interrupt
 from agent.knobs import SeedKernel, load_seeds
@@ -159,6 +159,8 @@ def _work(
         ending, reason = _run(loop)
         # A call that failed may have been charged: the journal knows how many, the loop's own state does not.
         state = fold(journal.records()).state if ending == "model_error" else loop.state
+        if ending == "ended":
+            state, ending, reason = _name_winner(session, state, reason)
         left = submission.write(folder, state, blobs)
         if ending == "ended":
             best = state.best.attempt_id if state.best else None
@@ -178,6 +180,20 @@ def _run(loop: Loop) -> tuple[Ending, str]:
     except RecordError as error:
         return "record_error", str(error)
     return ("interrupted" if reason == INTERRUPTED else "ended"), reason
+
+
+def _name_winner(session: Session, state: RunState, reason: str) -> tuple[RunState, Ending, str]:
+    """Measure a measured run's best again. A fault or an interrupt here leaves a run that can be resumed."""
+    try:
+        found = winner.remeasure(session, state)
+    except KeyboardInterrupt:
+        return state, "interrupted", INTERRUPTED
+    except RunnerError as error:
+        return state, "runner_error", str(error)
+    if found is not None:
+        session.journal.append(found)
+        state = winner.crowned(state, found, session.journal.records())
+    return state, "ended", reason
 
 
 def _policy(settings: RunSettings, seeds: tuple[SeedKernel, ...]) -> Policy:

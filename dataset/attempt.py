@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from problems.spec import Frozen
+from sandbox.comparison import Difference
 from sandbox.verdict import Judgement
 
 SCHEMA_VERSION = 1
@@ -143,6 +144,32 @@ class RunnerFault(Frozen):
     message: str
 
 
+class Contender(Frozen):
+    """One of a run's best, or its seed, judged once more."""
+
+    attempt_id: str
+    judgement: Judgement
+    score_us: float | None
+
+
+class Remeasured(Frozen):
+    """The end of a measured run: its best candidates and its seed, judged again on fresh seeds before one is named.
+
+    The best of many noisy times is too good on average; these times were not chosen for being good. An estimated run
+    has none: its times come out the same again.
+    """
+
+    kind: Literal["remeasured"] = "remeasured"
+    schema_version: int = SCHEMA_VERSION
+    contenders: tuple[Contender, ...]
+    """In the order in which the run had ranked them; the seed kernel comes last where it was not among them."""
+    seed_attempt_id: str | None
+    winner_attempt_id: str | None
+    """None where none of them was accepted again."""
+    over_seed: Difference | None = None
+    """The winner against the seed, by interleaved pairs; None where it is the seed, or nothing could compare them."""
+
+
 class RunEnded(Frozen):
     """Why a run stopped. A run without one was interrupted, and can be resumed."""
 
@@ -153,4 +180,6 @@ class RunEnded(Frozen):
     ended: str
 
 
-Record = Annotated[RunStarted | Intent | Replied | Attempt | RunnerFault | RunEnded, Field(discriminator="kind")]
+Record = Annotated[
+    RunStarted | Intent | Replied | Attempt | RunnerFault | Remeasured | RunEnded, Field(discriminator="kind")
+]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agent.state import accepted, judgement, rank
-from dataset.attempt import Attempt, RecordError, RunEnded, RunnerFault, RunStarted
+from dataset.attempt import Attempt, RecordError, Remeasured, RunEnded, RunnerFault, RunStarted
 from dataset.blobs import Blobs
 from dataset.journal import read
 from evals.lineage import verdict_of
@@ -23,10 +23,15 @@ class RecordedRun:
     attempts: tuple[Attempt, ...]
     faults: tuple[RunnerFault, ...]
     ended: RunEnded | None
+    remeasured: Remeasured | None = None
+    """The best of them measured again; None for an estimated run, and for one that has not ended."""
 
     @property
     def best(self) -> Attempt | None:
         """The attempt that the run would submit; None where nothing was accepted."""
+        if self.remeasured is not None and self.remeasured.winner_attempt_id is not None:
+            winner = self.remeasured.winner_attempt_id
+            return next(attempt for attempt in self.attempts if attempt.attempt_id == winner)
         return min((attempt for attempt in self.attempts if accepted(attempt)), key=rank, default=None)
 
     @property
@@ -57,6 +62,7 @@ def load(folder: Path) -> RecordedRun:
     """The run in `folder`; `RecordError` where its journal is missing, damaged or empty."""
     started: RunStarted | None = None
     ended: RunEnded | None = None
+    remeasured: Remeasured | None = None
     attempts: list[Attempt] = []
     faults: list[RunnerFault] = []
     for record in read(folder):
@@ -65,13 +71,15 @@ def load(folder: Path) -> RecordedRun:
                 started = record
             case Attempt():
                 attempts.append(record)
-                ended = None  # a resumed run goes on after the end that an earlier part of it recorded
+                ended = remeasured = None  # a resumed run goes on after the end that an earlier part of it recorded
             case RunnerFault():
                 faults.append(record)
+            case Remeasured():
+                remeasured = record
             case RunEnded():
                 ended = record
             case _:
                 pass
     if started is None:
         raise RecordError(f"{folder} holds no run: its journal has no first record. Remove the folder, or run again")
-    return RecordedRun(folder, started, tuple(attempts), tuple(faults), ended)
+    return RecordedRun(folder, started, tuple(attempts), tuple(faults), ended, remeasured)

@@ -10,6 +10,7 @@ import problems
 from dataset.attempt import Attempt, RecordError
 from dataset.disk import record_error
 from evals import charts, lineage
+from evals.again import remeasured_words
 from evals.bound import of_bound
 from evals.compare import over, ranked_timings
 from evals.pages import render
@@ -87,12 +88,20 @@ def html(run: RecordedRun, problem: Problem) -> str:
         timings=ranked_timings(problem, best.judgement) if best else (),
         listed=run.attempts[-LISTED:],
         verdict_of=lineage.verdict_of,
+        again=remeasured_words(run),
     )
 
 
 def text(run: RecordedRun, problem: Problem) -> str:
     """The summary: what was asked, what came of it, and where every figure comes from."""
-    words = render("summary.txt.j2", run=run, problem=problem, best=best_of(run, problem), words=standing_words)
+    words = render(
+        "summary.txt.j2",
+        run=run,
+        problem=problem,
+        best=best_of(run, problem),
+        words=standing_words,
+        again=remeasured_words(run),
+    )
     return words.strip() + "\n"
 
 

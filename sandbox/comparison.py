@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from statistics import NormalDist
+from itertools import combinations_with_replacement
+from statistics import NormalDist, fmean, median
 from typing import Literal, Protocol, runtime_checkable
 
-import numpy as np
-import numpy.typing as npt
 from pydantic import Field
 
 from problems.spec import Case, Frozen, Problem
@@ -82,7 +81,7 @@ def difference(log_ratios: Sequence[float]) -> Difference:
     """What paired ``log(first / second)`` say. `ValueError` below `FEWEST` pairs."""
     if len(log_ratios) < FEWEST:
         raise ValueError(f"{len(log_ratios)} pairs are too few to compare by; take {FEWEST} or more")
-    middle, low, high = _hodges_lehmann(np.asarray(log_ratios, dtype=np.float64))
+    middle, low, high = _hodges_lehmann(log_ratios)
     edge = math.log1p(SAME)
     outcome: Outcome = "no significant difference"
     if low > edge:
@@ -110,16 +109,15 @@ def log_ratios(first_us: Sequence[float], second_us: Sequence[float]) -> list[fl
 def overall(cases: Sequence[Sequence[float]]) -> Difference:
     """All cases together, each weighing the same: the i-th pairs of all cases make one log ratio of geometric means."""
     count = min(len(ratios) for ratios in cases)
-    return difference(np.mean([list(ratios)[:count] for ratios in cases], axis=0).tolist())
+    return difference([fmean(ratios[turn] for ratios in cases) for turn in range(count)])
 
 
-def _hodges_lehmann(values: npt.NDArray[np.float64]) -> tuple[float, float, float]:
+def _hodges_lehmann(values: Sequence[float]) -> tuple[float, float, float]:
     """Median of the Walsh averages, and the two between which the signed-rank test rejects no shift."""
     count = len(values)
-    upper = np.triu_indices(count)
-    walsh = np.sort((values[upper[0]] + values[upper[1]]) / 2)
+    walsh = sorted((one + other) / 2 for one, other in combinations_with_replacement(values, 2))
     mean = count * (count + 1) / 4
     sigma = math.sqrt(count * (count + 1) * (2 * count + 1) / 24)
     # The normal approximation with its continuity correction; from six pairs on it is on the safe side.
     rank = max(math.floor(mean - NormalDist().inv_cdf(1 - ALPHA / 2) * sigma - 0.5), 0)
-    return float(np.median(walsh)), float(walsh[rank]), float(walsh[-1 - rank])
+    return median(walsh), walsh[rank], walsh[-1 - rank]
