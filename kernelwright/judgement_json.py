@@ -42,6 +42,7 @@ def judged(problem: Problem, judgement: Judgement) -> dict[str, Any]:
         "findings": _findings(judgement.verdict),
         "log": _log(judgement.verdict),
         "kernels": [kernel.model_dump(mode="json") for kernel in judgement.kernels],
+        "profiles": [profile.model_dump(mode="json") for profile in judgement.profiles],
         "machine": judgement.machine.model_dump(mode="json"),
         "sandbox": judgement.sandbox,
         "seeds": list(judgement.seeds),

@@ -10,7 +10,7 @@ from evals.report import readiness
 from kernelwright import judgement_json
 from kernelwright.console import escape, result_console, say, table
 from problems.spec import Problem
-from sandbox.verdict import Judgement, KernelRecord, Machine, board_score_us, score_us
+from sandbox.verdict import Judgement, KernelRecord, Machine, Profile, board_score_us, score_us
 
 LOG_LINES = 40
 
@@ -32,6 +32,8 @@ def show(problem: Problem, judgement: Judgement) -> None:
         say(f"timed as on the board: {board_us:.4g} us on {judgement.machine.chip}")
     if judgement.kernels:
         result_console().print(kernels(judgement.kernels))
+    for profile in judgement.profiles:
+        _profile(profile)
     for flag in judgement.flags:
         say(f"flag: {flag}", "yellow")
     say(machine_words(judgement.machine) + f"; sandbox {judgement.sandbox}", "dim")
@@ -78,6 +80,21 @@ def kernels(records: tuple[KernelRecord, ...]) -> Table:
         occupancy = f"{isa.occupancy_waves} ({isa.occupancy_limit})"
         shown.add_row(escape(record.name), record.target, *map(str, figures), occupancy, escape(mfma))
     return shown
+
+
+def _profile(profile: Profile) -> None:
+    """Kernels by time, then counters, then what there was not."""
+    at = f" on {profile.case.label()}, {profile.calls} calls" if profile.case is not None else ""
+    say(f"profile by {profile.tool}{at}", "bold")
+    if profile.kernels:
+        shown = table("", "kernel", "calls", "us on the device")
+        for kernel in profile.kernels:
+            shown.add_row(escape(kernel.name), str(kernel.calls), f"{kernel.device_us:.4g}")
+        result_console().print(shown)
+    for name, value in profile.counters.items():
+        say(f"  {name}: {value:g}")
+    for note in profile.notes:
+        say(f"  {note}", "dim")
 
 
 def _cases(rows: list[dict[str, Any]]) -> Table:

@@ -9,6 +9,7 @@ from typing import Annotated, Literal, assert_never
 from pydantic import Field
 
 from problems.spec import Case, Frozen, Problem
+from sandbox.profile import Profile as Profile
 from sandbox.timing import BoardTime as BoardTime
 from sandbox.timing import Estimated as Estimated
 from sandbox.timing import Measured as Measured
@@ -182,6 +183,8 @@ class Judgement(Frozen):
     kernels: tuple[KernelRecord, ...] = ()
     flags: tuple[str, ...] = ()
     """Things a reader should know that do not change the verdict."""
+    profiles: tuple[Profile, ...] = ()
+    """One per tool, in profile mode; taken after the verdict, in guests of their own."""
     wall_s: float
 
     @property

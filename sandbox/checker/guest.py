@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -65,9 +66,15 @@ class Guest:
     """A started guest. Its time runs only while it is waited for: what the checker computes is not its fault."""
 
     def __init__(
-        self, mode: str, targets: Sequence[str], sandbox: Sandbox, env: dict[str, str], limits: Limits
+        self,
+        mode: str,
+        targets: Sequence[str],
+        sandbox: Sandbox,
+        env: dict[str, str],
+        limits: Limits,
+        under: Sequence[str] = (),
     ) -> None:
-        argv = [sys.executable, "-m", "guest", "--mode", mode, "--targets", ",".join(targets)]
+        argv = [*under, sys.executable, "-m", "guest", "--mode", mode, "--targets", ",".join(targets)]
         self._held = mode == "device"
         argv += ["--held"] if self._held else []
         self._program = sandbox.start(argv, env, limits, gpu=mode == "device")
@@ -150,6 +157,22 @@ class Guest:
     def kernels(self) -> bytes:
         """Everything it recorded of the kernels launched, as it tells it."""
         return self._ask({"op": "kernels", "after": 0}, "kernels").payload
+
+    def profile(self, tree: dict[str, Any]) -> bytes:
+        """What its profilers saw of some calls on what lies in the buffers, as it tells it."""
+        return self._ask({"op": "profile", "data": tree}, "profiled").payload
+
+    def leave(self, within_s: float) -> None:
+        """Let it go in good order: what it runs under prints its findings then."""
+        with suppress(OSError):
+            self._program.sock.shutdown(socket.SHUT_RDWR)
+        until_s = time.monotonic() + within_s
+        while self.alive and time.monotonic() < until_s:
+            time.sleep(0.01)
+
+    def output(self) -> str:
+        """The end of what it printed: text from the untrusted side."""
+        return self._program.output()
 
     def kill(self) -> None:
         """Kill its whole tree now; whoever waits for it sees it die."""

@@ -14,6 +14,7 @@ from sandbox.verdict import (
     Cheated,
     Crashed,
     KernelRecord,
+    Profile,
     TimedOut,
     Verdict,
     WrongAnswer,
@@ -48,6 +49,7 @@ class Outcome:
 
     verdict: Verdict
     kernels: tuple[KernelRecord, ...] = ()
+    profiles: tuple[Profile, ...] = ()
 
 
 class Refuted(Exception):

@@ -42,11 +42,16 @@ class Pool:
         try:
             for guest in guests:
                 guest.await_ready()
-            self._fill()
+            with contextlib.suppress(NotReady):  # of those for the next candidate, which will be told
+                self._fill()
             yield guests
         finally:
             for guest in guests:
                 guest.close()
+
+    def apart(self, mode: str, under: Sequence[str]) -> Guest:
+        """A guest that is not one of the warm ones, started under another program; the caller closes it."""
+        return self._start(mode, under)
 
     def holds(self, mode: str, act: Callable[[Guest], None]) -> bool:
         """Whether `act` succeeds on a warm guest that has no candidate yet; it stays warm where it does."""
@@ -73,9 +78,9 @@ class Pool:
             if mode not in self._warm:
                 self._warm[mode] = self._start(mode)
 
-    def _start(self, mode: str) -> Guest:
+    def _start(self, mode: str, under: Sequence[str] = ()) -> Guest:
         try:
-            return Guest(mode, self._wanted[mode], self._sandbox, environment(), _limits(mode))
+            return Guest(mode, self._wanted[mode], self._sandbox, environment(), _limits(mode), under)
         except OSError as error:
             raise NotReady(f"cannot start a guest: {error}") from error
 

@@ -9,6 +9,7 @@ import socket
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ import torch
 
 from problems.load import folder
 from problems.spec import ProblemError
-from sandbox.checker import blame, contest, emulation, gpu_timing
+from sandbox.checker import blame, contest, emulation, gpu_timing, profiling
 from sandbox.checker.control import Control
 from sandbox.checker.device import Device
 from sandbox.checker.guest import NotReady
@@ -30,7 +31,7 @@ from sandbox.harness import judge_sha256
 from sandbox.isolation import KINDS, Sandbox, sandbox_named
 from sandbox.isolation.measures import in_force
 from sandbox.runner import Mode, RunnerError, Unsupported
-from sandbox.verdict import Judgement, Machine
+from sandbox.verdict import Judgement, Machine, Passed, Profile
 
 Judge = Callable[[Task, Request, Progress], Outcome]
 Hold = Callable[[Task, tuple[Request, Request], tuple[Progress, Progress], int], contest.Contest]
@@ -93,6 +94,7 @@ class Bar:
             sandbox=in_force(self._sandbox.name),
             seeds=tuple(progress.seeds),
             kernels=outcome.kernels,
+            profiles=outcome.profiles,
             flags=tuple(progress.flags),
             wall_s=time.monotonic() - start,
         )
@@ -119,7 +121,8 @@ def cpu_bar(machine: Machine, sandbox: Sandbox, chip_name: str) -> Bar:
 
     def judge(task: Task, request: Request, progress: Progress) -> Outcome:
         with pool.lend(emulation.modes(request.mode)) as guests:
-            return emulation.judge(task, request, guests, target, progress)
+            outcome = emulation.judge(task, request, guests, target, progress)
+        return _profiled(request, outcome, lambda: profiling.compiled(outcome.kernels))
 
     return Bar(machine, "cpu", sandbox, pool, judge)
 
@@ -135,7 +138,8 @@ def gpu_bar(machine: Machine, device: Device, sandbox: Sandbox) -> Bar:
         with _alone():
             device.connect(pool)
             with pool.lend(("device",)) as [guest]:
-                return gpu_timing.judge(task, request, guest, device, progress)
+                outcome = gpu_timing.judge(task, request, guest, device, progress)
+            return _profiled(request, outcome, lambda: profiling.take(task, request, pool, device))
 
     def hold(
         task: Task, requests: tuple[Request, Request], progress: tuple[Progress, Progress], pairs: int
@@ -149,6 +153,12 @@ def gpu_bar(machine: Machine, device: Device, sandbox: Sandbox) -> Bar:
     with contextlib.suppress(NotReady):
         controls.warm()
     return Bar(machine, "cuda", sandbox, pool, judge, hold)
+
+
+def _profiled(request: Request, outcome: Outcome, take: Callable[[], tuple[Profile, ...]]) -> Outcome:
+    """With profiles, where they were asked for and the candidate passed; its verdict is made already."""
+    wanted = request.mode is Mode.PROFILE and isinstance(outcome.verdict, Passed)
+    return replace(outcome, profiles=take()) if wanted else outcome
 
 
 def serve(sock: socket.socket, bar: Bar) -> None:

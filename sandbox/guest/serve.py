@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from . import wire
+from . import profile, wire
 from .memory import Buffer
 from .modes import GuestMode, Kernel
 from .record import Record, causes
@@ -56,6 +56,8 @@ class Guest:
                 return self._call(frame.header), b""
             case "empty":
                 return self._empty(frame.header), b""
+            case "profile":
+                return self._profile(frame.header)
             case "kernels":
                 return {"op": "kernels"}, self._mode.evidence(int(frame.header.get("after", 0)))
             case other:
@@ -102,6 +104,13 @@ class Guest:
             buffer.publish()
         self._mode.settle()
         return {"op": "returned", "tree": {"t": "value", "value": None}, "event_us": head_start_us}
+
+    def _profile(self, header: Mapping[str, Any]) -> tuple[dict[str, Any], bytes]:
+        kernel = self._kernel
+        if kernel is None:
+            raise RuntimeError("called before a candidate was loaded")
+        data = decode(header["data"], self._buffers)
+        return {"op": "profiled"}, profile.take(lambda: kernel(data))
 
     def _run(self, header: Mapping[str, Any]) -> tuple[dict[str, Any], float | None]:
         if self._kernel is None:

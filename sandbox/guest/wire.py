@@ -19,6 +19,7 @@ call       ``data``: tree of the input tuple; ``result``: id    ``{"op": "return
            ``join``: bool; ``board``: see below
 empty      ``data``; ``copied``: bytes of the result that an    as for ``call``; ``event_us`` is how long the head
            answered call copied, 0 where it copied none         start took
+profile    ``data``: tree of the input tuple                    ``{"op": "profiled"}``, payload: JSON, see `profile`
 kernels    ``after``: launches already fetched                  ``{"op": "kernels"}``, payload: JSON, see `capture`
 =========  ===================================================  ====================================================
 
