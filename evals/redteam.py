@@ -128,7 +128,10 @@ def with_weak(setting: Setting, results: Sequence[Result], say: Say) -> Iterator
     """The results with what weak judges made of each attack, and of the plain controls that give their times."""
     asked = [result for result in results if _worth_asking(setting, result)]
     say(f"asking weak judges about {len(asked)} files")
-    with ThreadPoolExecutor(setting.jobs, "weak") as pool:
+    # Two at a time on a GPU: enough to hide their start-up, few enough that their times still mean something.
+    # On a CPU more than are judged: evaluators that hang until their deadline use no core.
+    jobs = setting.jobs + 2 if setting.place == "cpu" else min(2, setting.jobs)
+    with ThreadPoolExecutor(jobs, "weak") as pool:
         answers = dict(
             zip([one.specimen.name for one in asked], pool.map(lambda r: _ask(setting, r, say), asked), strict=True)
         )
@@ -144,6 +147,9 @@ def _worth_asking(setting: Setting, result: Result) -> bool:
 
 def _ask(setting: Setting, result: Result, say: Say) -> tuple[Weak, ...]:
     names: tuple[Literal["naive", "eval"], ...] = ("naive", "eval") if setting.evaluators else ("naive",)
+    if setting.place == "gpu" and result.specimen.hostile:
+        # Device time is dear: only the judges that the attack says it fools.
+        names = tuple(name for name in names if name in result.specimen.works_against)
     answers = tuple(judge_weakly(name, result.specimen, setting.place, setting.evaluators) for name in names)
     words = ", ".join(f"{weak.judge} {weak_words(weak)}" for weak in answers)
     say(f"     {result.specimen.name}: {words}")
