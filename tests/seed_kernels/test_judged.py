@@ -74,11 +74,8 @@ SETTINGS: list[tuple[str, Assignment]] = [
         "pmpp/vectoradd/flat",
         {"BLOCK": 1024, "NUM_WARPS": 1, "PROGRAMS_PER_CU": 2, "LOAD_CACHE": ".cg", "STORE_CACHE": ".cs"},
     ),
-    ("amd/identity/flat", {"BLOCK": 256, "NUM_WARPS": 1}),
-    ("pmpp/grayscale/flat", {"BLOCK": 4096, "NUM_WARPS": 16}),
     ("pmpp/histogram/two_pass", {"BLOCK": 1024, "NUM_WARPS": 4, "PROGRAMS": 1024, "BINS_PER_PROGRAM": 4}),
     ("pmpp/prefixsum/three_pass", {"TILE": 1024, "NUM_WARPS": 8, "CARRIES": 1024}),
-    ("pmpp/vectorsum/two_pass", {"BLOCK": 1024, "NUM_WARPS": 8, "PROGRAMS": 256}),
 ]
 
 
