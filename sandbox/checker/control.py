@@ -22,14 +22,18 @@ class Control:
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
         self._tree: dict[str, Any] = {}
+        self._holds: tuple[Guest | None, list[Shared]] = None, []
 
     def prepare(self, tree: dict[str, Any], buffers: Sequence[Shared]) -> None:
         """Be ready for calls like those on `tree`, whose tensors lie in `buffers`."""
         self._tree = tree
 
         def share(guest: Guest) -> None:
-            guest.allow(CALL_S)
-            guest.share(buffers)
+            # What a guest has mapped it keeps mapped: the same buffers are handed over once.
+            if self._holds != (guest, list(buffers)):
+                guest.allow(CALL_S)
+                guest.share(buffers)
+                self._holds = guest, list(buffers)
 
         self._do(share)
 

@@ -68,7 +68,8 @@ def truth(here: Place, problem: str, seed: str, params: dict[str, Any]) -> dict[
     print(
         f"{task.problem.benchmarks[0].label():28} trusted {timed.us:9.2f} us {_interval(timed)} "
         f"n {len(timed.samples_us):3}  CUPTI {true_us:9.2f} us  off {off_us:+6.2f} us ({off_us / true_us:+.2%})  "
-        f"{'ok' if within else 'OFF'}  clocks {timed.agreement}, checker's {statistics.median(timed.checker_us):.1f} us",
+        f"{'ok' if within else 'OFF'}  clocks {timed.agreement}, "
+        f"the checker's {statistics.median(timed.checker_us):.1f} us",
         flush=True,
     )
     return {"cupti_us": cupti, "within": within, "flags": flags, "timed": timed.model_dump(mode="json")}
