@@ -11,31 +11,29 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 from problems.chips import Chip
-from problems.load import work
 from problems.spec import Case
 from sandbox.checker.cases import check, drawn, judge_cases
 from sandbox.checker.guest import FAULTS, Died, Guest, Late, Raised
-from sandbox.checker.kernels import NOTHING, UNREADABLE, read, records
 from sandbox.checker.outcome import Outcome, Progress, Request
+from sandbox.checker.reader import reader
+from sandbox.checker.reading import Asked
 from sandbox.checker.task import Task
 from sandbox.checker.trial import call_shapes
-from sandbox.estimate import estimate
-from sandbox.evidence import Evidence
 from sandbox.runner import Mode, Unsupported
-from sandbox.verdict import BuildFailed, Passed, Role, Timing, Untimed, Verdict
+from sandbox.verdict import BuildFailed, Passed, Role, Verdict
 
 TARGETS = ("gfx942", "gfx950")
+NO_EVIDENCE = b'{"kernels": [], "launches": []}'
 
 
 @dataclass(slots=True)
 class Captured:
     """Launches of the published sizes: `faults` says why a case has none, by its place in the benchmarks."""
 
-    evidence: Evidence = NOTHING
+    evidence: bytes = b""
     faults: dict[int, str] = field(default_factory=dict)
     unbuilt: BuildFailed | None = None
     """A kernel that does not build for the chip in a published size, though it may in a small one."""
-    flags: list[str] = field(default_factory=list)
 
 
 def modes(mode: Mode) -> tuple[str, ...]:
@@ -57,19 +55,28 @@ def judge(task: Task, request: Request, guests: Sequence[Guest], chip: Chip, pro
             _kill(others)
         captured = [future.result() for future in capturing]
     if not captured or not isinstance(outcome.verdict, Passed):
-        return Outcome(outcome.verdict, records(outcome.evidence))
-    progress.flags += captured[0].flags
+        return _read(outcome.verdict, outcome.evidence, progress)
     if captured[0].unbuilt is not None:
-        return Outcome(captured[0].unbuilt, records(outcome.evidence, captured[0].evidence))
-    timings = tuple(_timing(task, chip, captured[0], index) for index in range(len(task.problem.benchmarks)))
-    verdict = outcome.verdict.model_copy(update={"timings": timings})
-    return Outcome(verdict, records(outcome.evidence, captured[0].evidence))
+        return _read(captured[0].unbuilt, [*outcome.evidence, captured[0].evidence], progress)
+    asked = Asked(problem=task.problem.name, root=str(task.root), chip=chip.name, faults=captured[0].faults)
+    return _read(outcome.verdict, [*outcome.evidence, captured[0].evidence], progress, asked)
 
 
 @dataclass(frozen=True, slots=True)
 class _Emulated:
     verdict: Verdict
-    evidence: Evidence
+    evidence: list[bytes]
+
+
+def _read(verdict: Verdict, payloads: list[bytes], progress: Progress, asked: Asked | None = None) -> Outcome:
+    """The outcome with what the evidence says beside it: the kernels and, where asked for, the estimates."""
+    if not payloads:
+        return Outcome(verdict)
+    reading = reader().read([payload or NO_EVIDENCE for payload in payloads], asked)
+    progress.flags += reading.flags
+    if isinstance(verdict, Passed) and asked is not None:
+        verdict = verdict.model_copy(update={"timings": reading.timings})
+    return Outcome(verdict, reading.records)
 
 
 def _emulate(task: Task, request: Request, guest: Guest, progress: Progress) -> _Emulated:
@@ -82,8 +89,7 @@ def _emulate(task: Task, request: Request, guest: Guest, progress: Progress) -> 
         recorded.append(guest.kernels())
 
     verdict = judge_cases(request, progress, guest, run)
-    evidence = read(recorded[0], progress.flags) if recorded else NOTHING
-    return _Emulated(verdict or Passed(cases=tuple(progress.checks)), evidence)
+    return _Emulated(verdict or Passed(cases=tuple(progress.checks)), recorded)
 
 
 def _capture(task: Task, request: Request, guest: Guest) -> Captured:
@@ -93,7 +99,7 @@ def _capture(task: Task, request: Request, guest: Guest) -> Captured:
         guest.load(request.source, request.deadline_s)
         for index, case in enumerate(benchmarks):
             _capture_case(task, case, guest, captured, index)
-        captured.evidence = read(guest.kernels(), captured.flags)
+        captured.evidence = guest.kernels()
     except (*FAULTS, Unsupported) as fault:
         for index in range(len(benchmarks)):
             captured.faults.setdefault(index, f"not captured: {fault}")
@@ -115,14 +121,3 @@ def _capture_case(task: Task, case: Case, guest: Guest, captured: Captured, inde
         captured.faults[index] = f"not captured: {fault.reason}"
         if isinstance(fault, Raised) and fault.build:
             captured.unbuilt = captured.unbuilt or BuildFailed(reason=f"{case.label()}: {fault.reason}", log=fault.log)
-
-
-def _timing(task: Task, chip: Chip, captured: Captured, index: int) -> Timing:
-    case = task.problem.benchmarks[index]
-    if index in captured.faults:
-        return Untimed(case=case, reason=captured.faults[index])
-    launches = [launch for launch in captured.evidence.launches if launch.call == index]
-    try:
-        return estimate(chip, case, work(task.problem, case), launches, captured.evidence.kernels)
-    except UNREADABLE as error:
-        return Untimed(case=case, reason=f"the recorded code cannot be read: {error!r}"[:500])

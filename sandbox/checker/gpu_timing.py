@@ -15,10 +15,10 @@ from sandbox.checker import board_time
 from sandbox.checker.cases import check, drawn, judge_cases, worst
 from sandbox.checker.device import Device
 from sandbox.checker.guest import Forgery, Guest, Returned
-from sandbox.checker.kernels import read, records
 from sandbox.checker.layout import RESULT
 from sandbox.checker.memory import HostMemory
 from sandbox.checker.outcome import Outcome, Progress, Refuted, Request
+from sandbox.checker.reader import reader
 from sandbox.checker.task import Task
 from sandbox.checker.trial import Bench, Trial
 from sandbox.runner import Mode
@@ -61,7 +61,9 @@ def judge(task: Task, request: Request, guest: Guest, device: Device, progress: 
         ordered = tuple(timings[index] for index in sorted(timings))
         verdict = Passed(cases=tuple(progress.checks), timings=ordered, board_us=tuple(board))
     # Which kernels ran says which of a candidate's paths did: one chip's path is not another's.
-    return Outcome(verdict, records(read(recorded[0], progress.flags)) if recorded else ())
+    reading = reader().read(recorded)
+    progress.flags += reading.flags
+    return Outcome(verdict, reading.records)
 
 
 def _order(count: int, mode: Mode) -> list[int]:

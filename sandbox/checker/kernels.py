@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from sandbox.evidence import Evidence, EvidenceError, RecordedKernel, parse
+from sandbox.guest.wire import MAX_LOG
 from sandbox.isa import IsaError, report
-from sandbox.verdict import KernelRecord
+from sandbox.verdict import IsaReport, KernelRecord
 
 NOTHING = Evidence((), ())
+MAX_MNEMONICS = 256
 UNREADABLE = (ArithmeticError, LookupError, ValueError, RecursionError)
 """What reading assembly or TTIR that no compiler wrote can end in: evidence is a guest's text, and must not hurt."""
 
@@ -33,10 +35,17 @@ def records(*evidences: Evidence) -> tuple[KernelRecord, ...]:
 
 
 def _record(kernel: RecordedKernel, launches: int) -> KernelRecord:
-    record = KernelRecord(name=kernel.name, target=kernel.target, launches=launches, error=kernel.error)
+    error = kernel.error[-MAX_LOG:] if kernel.error is not None else None
+    record = KernelRecord(name=kernel.name, target=kernel.target, launches=launches, error=error)
     if kernel.error is not None or not kernel.target.startswith("gfx"):
         return record
     try:
-        return record.model_copy(update={"isa": report(kernel)})
+        return record.model_copy(update={"isa": _short(report(kernel))})
     except (IsaError, *UNREADABLE) as error:
         return record.model_copy(update={"error": f"assembly unreadable: {error}"})
+
+
+def _short(isa: IsaReport) -> IsaReport:
+    """The report with as many mnemonics as a chip has, and no more: their names are a guest's text."""
+    cut = {name: dict(list(getattr(isa, name).items())[:MAX_MNEMONICS]) for name in ("mfma", "memory")}
+    return isa.model_copy(update={name: {key[:64]: n for key, n in counts.items()} for name, counts in cut.items()})

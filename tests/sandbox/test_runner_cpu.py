@@ -237,7 +237,7 @@ def test_nothing_outlives_the_control_process(end: signal.Signals | None, busy: 
         else:
             control.send_signal(end)
         control.wait(20)
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + 15
     while (left := {pid for pid in running if Path(f"/proc/{pid}").exists()}) and time.monotonic() < deadline:
         time.sleep(0.02)
     assert left == set()
