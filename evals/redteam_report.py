@@ -183,6 +183,17 @@ def as_json(report: Report, setting: Setting) -> dict[str, Any]:
     }
 
 
+_HEAD = """# Attack corpus
+
+Written by `kernelwright redteam --record`. `attacks/` holds one trick a file, `honest/` code that looks like one and
+is none, `judges/` the weak judges' programs. Each file's first line says what it is; `evals/redteam_corpus.py`
+describes the fields. Judges get a file without that line. *Accepts* is what a weak judge did; an attack counts as
+proved by it only where the file's header says that it would fool that judge: elsewhere it found no occasion there and
+was right.
+
+"""
+
+
 def as_markdown(report: Report, said: Sequence[str]) -> str:
     """The recorded table: which weak judge let each attack in, and what ours said."""
     rows = ["| attack | class | wins by | ours says | naive | eval.py | proved by |", "|---|---|---|---|---|---|---|"]

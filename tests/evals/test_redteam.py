@@ -7,6 +7,7 @@ import pytest
 
 from evals.redteam import Setting, play
 from evals.redteam_corpus import corpus
+from evals.redteam_judges import judge_weakly
 from evals.redteam_problems import one_benchmark_each
 from evals.redteam_report import Report, lines
 from problems.load import load
@@ -37,6 +38,16 @@ def test_no_attack_of_the_sample_gets_in_and_no_honest_file_is_refused() -> None
     assert report.clean and not report.unjudged() and not report.unexpected(), "\n".join(lines(report))
     assert len(report.attacks()) == len(ATTACKS) and len(report.honest()) == len(HONEST)
     assert len(told) == len(sample) + 1, "progress names every file"
+
+
+@pytest.mark.slow
+def test_the_naive_judge_is_fooled_and_is_no_pushover() -> None:
+    patched, plain = corpus(CORPUS, "patch_allclose,honest/plain_vectoradd")
+    wrong = plain.model_copy(update={"source": plain.source.replace("return work(data)", "return data[2].zero_()")})
+    assert wrong.source != plain.source
+    said = [judge_weakly("naive", one, "cpu", None) for one in (patched, plain, wrong)]
+    assert [weak.accepted for weak in said] == [True, True, False], said
+    assert judge_weakly("eval", plain, "cpu", None).skipped
 
 
 def test_a_gpu_run_times_one_benchmark_case_of_each_problem() -> None:
