@@ -22,7 +22,7 @@ is hidden from the clock as it is behind the flush of 256 MiB on GPU MODE's boar
 BOARD_FLUSH_WORDS = 32 << 20
 """256 MiB of int64: gpu-mode/reference-kernels@f83cb92 problems/pmpp_v2/eval.py."""
 LATE_US = 50.0
-"""Work that ends this much after the last event was left behind on a stream that nobody joined: it counts."""
+"""A device that works on for so long after the last event has work on a stream that nobody joined: it counts."""
 
 Kernel = Callable[[Any], Any]
 
@@ -155,16 +155,14 @@ class OnDevice:
                 result = kernel(data)
                 self._wait(join)
             return result, None
-        start, end, joined = (torch.cuda.Event(enable_timing=True) for _ in range(3))
+        start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
         self._sleep(HEAD_START_CYCLES)
         start.record()
         result = kernel(data)
         end.record()
-        self._wait(join)
-        joined.record()
-        joined.synchronize()
-        event_us, joined_us = start.elapsed_time(end) * 1e3, start.elapsed_time(joined) * 1e3
-        return result, joined_us if join and joined_us - event_us > LATE_US else event_us
+        late_us = self._late_us(end, join)
+        event_us = start.elapsed_time(end) * 1e3
+        return result, event_us + late_us if late_us > LATE_US else event_us
 
     def board_call(self, kernel: Kernel, data: Any, clock: str, flush: bool, clone: bool) -> tuple[Any, float | None]:
         """The board's flush goes before its clock, on the same stream; its clones, where it makes any, come after."""
@@ -186,13 +184,11 @@ class OnDevice:
 
     def empty(self, copied: int) -> float | None:
         """The same steps; the events stand round the head start, and two plain allocations stand for the result."""
-        start, end, joined = (torch.cuda.Event(enable_timing=True) for _ in range(3))
+        start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
         start.record()
         self._sleep(HEAD_START_CYCLES)
         end.record()
-        self._synchronize()
-        joined.record()
-        joined.synchronize()
+        self._late_us(end, join=True)
         if copied:
             result, room = (torch.empty(copied, dtype=torch.uint8, device="cuda") for _ in range(2))
             room.copy_(result)
@@ -201,6 +197,13 @@ class OnDevice:
     def settle(self, join: bool = True) -> None:
         """Wait for the device."""
         self._wait(join)
+
+    def _late_us(self, end: torch.cuda.Event, join: bool) -> float:
+        """How long the device works on after `end`; waits for it."""
+        end.synchronize()
+        ended_ns = self._clock_ns()
+        self._wait(join)
+        return (self._clock_ns() - ended_ns) / 1e3
 
     def _wait(self, join: bool) -> None:
         if join:

@@ -27,7 +27,7 @@ from sandbox.guest.modes import HEAD_START_CYCLES
 from sandbox.verdict import Measured
 from tests.bench.place import KERNELS, Place, leave, place, seed_source
 
-CALLS = 30
+CALLS = 20
 KERNELS_TIMED: tuple[tuple[str, str, dict[str, int]], ...] = (
     ("pmpp/vectoradd", "pmpp/vectoradd/flat", {"size": 1024}),
     ("pmpp/vectoradd", "pmpp/vectoradd/flat", {"size": 4096}),
