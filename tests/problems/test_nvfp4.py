@@ -12,7 +12,7 @@ from problems.formats import E2M1, E4M3FN
 from problems.fp4.reference import FP4, NV_SCALE, nv_values
 from tests.problems.fp4 import Data, case_module, draw, drawn, layout, problem, reference, same, truth, worst
 
-GEMM, GEMV = "nvidia/nvfp4-gemm", "nvidia/nvfp4-gemv"
+GEMM, GEMV, DUAL = "nvidia/nvfp4-gemm", "nvidia/nvfp4-gemv", "nvidia/nvfp4-dual-gemm"
 SIZES: dict[str, dict[str, Any]] = {GEMM: {"m": 128, "n": 128, "k": 256, "l": 2}, GEMV: {"m": 128, "k": 256, "l": 2}}
 NAMES = tuple(SIZES)
 EVERY_FILL = [(name, fill) for name in NAMES for fill in case_module(name).FILLS]
@@ -245,7 +245,72 @@ def test_honest_gemv_sums_pass_with_room(fill: str) -> None:
     assert worst(GEMV, data, reference(GEMV).board_expected(data)) <= 0.5
 
 
-@pytest.mark.parametrize(("name", "cases"), [(GEMM, (10, 3)), (GEMV, (9, 3))])
+def factors(data: Data) -> list[torch.Tensor]:
+    """a, b1 and b2 in float64, [l, rows, k]."""
+    return [nv_values(data[i], data[i + 3]) for i in range(3)]
+
+
+def gated(gate: torch.Tensor, up: torch.Tensor) -> torch.Tensor:
+    return torch.nn.functional.silu(gate) * up
+
+
+def dual(a: torch.Tensor, b1: torch.Tensor, b2: torch.Tensor) -> torch.Tensor:
+    return gated(times(a, b1), times(a, b2))
+
+
+def on(change: Callable[[Data], Data]) -> Callable[[Data], torch.Tensor]:
+    return lambda data: dual(*factors(change(data)))
+
+
+def without_silu(data: Data) -> torch.Tensor:
+    a, b1, b2 = factors(data)
+    return times(a, b1) * times(a, b2)
+
+
+def gates_swapped(data: Data) -> torch.Tensor:
+    a, b1, b2 = factors(data)
+    return dual(a, b2, b1)
+
+
+def products_in(data: Data, dtype: torch.dtype) -> torch.Tensor:
+    a, b1, b2 = factors(data)
+    return gated(times(a, b1).to(dtype).double(), times(a, b2).to(dtype).double())
+
+
+WRONG_DUAL: dict[str, Callable[[Data], torch.Tensor]] = {
+    "zeros": lambda data: torch.zeros(data[9].shape),
+    "half of k": lambda data: dual(*(x[..., : x.shape[-1] // 2] for x in factors(data))),
+    "last 64 of k lost": lambda data: dual(*(x[..., :-64] for x in factors(data))),
+    "NaN tail": lambda data: nan_tail(dual(*factors(data))),
+    "no silu": without_silu,
+    "gate and up swapped": gates_swapped,
+    "gate alone": lambda data: gated(times(*factors(data)[:2]), torch.ones(())),
+    "b1 for b2": on(lambda data: with_part(with_part(data, 2, data[1]), 5, data[4])),
+    "scales of b1 for b2": on(lambda data: with_part(data, 5, data[4])),
+    "nibbles of a swapped": on(lambda data: with_part(data, 0, swapped(data[0]))),
+    "next block's scale": on(lambda data: with_part(data, 4, data[4].view(torch.uint8).roll(1, 1).view(NV_SCALE))),
+    "products in bfloat16": lambda data: products_in(data, torch.bfloat16),
+    "products in float16": lambda data: products_in(data, torch.float16),
+}
+
+
+@pytest.mark.parametrize("how", WRONG_DUAL)
+def test_wrong_duals_are_refused(how: str) -> None:
+    data = drawn(DUAL, LONG, "published")
+    assert worst(DUAL, data, WRONG_DUAL[how](data)) > 1.2
+
+
+@pytest.mark.parametrize("fill", case_module(DUAL).FILLS)
+def test_honest_duals_pass_with_room(fill: str) -> None:
+    data = drawn(DUAL, LONG, fill)
+    a, b1, b2 = factors(data)
+    gate, up = (summed(a, b, 64, torch.float32).float() for b in (b1, b2))
+    assert worst(DUAL, data, gated(gate, up)) <= 0.51
+    assert worst(DUAL, data, gate / (1 + torch.exp(-gate)) * up) <= 0.51
+    assert worst(DUAL, data, reference(DUAL).board_expected(data)) <= 0.51
+
+
+@pytest.mark.parametrize(("name", "cases"), [(GEMM, (10, 3)), (GEMV, (9, 3)), (DUAL, (9, 4))])
 def test_cases(name: str, cases: tuple[int, int]) -> None:
     here = problem(name)
     assert (len(here.tests), len(here.benchmarks)) == cases
