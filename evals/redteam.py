@@ -140,9 +140,10 @@ def with_weak(setting: Setting, results: Sequence[Result], say: Say) -> Iterator
 
 
 def _worth_asking(setting: Setting, result: Result) -> bool:
-    if setting.place == "gpu" and result.specimen.wins_by != "time" and not _is_control(result.specimen):
-        return False
-    return result.specimen.hostile or _is_control(result.specimen)
+    one = result.specimen
+    if setting.place == "gpu" and one.hostile and one.wins_by != "time" and one.needs != "gpu":
+        return False  # a run on a CPU shows it, and device time is dear
+    return one.hostile or _is_control(one)
 
 
 def _ask(setting: Setting, result: Result, say: Say) -> tuple[Weak, ...]:
