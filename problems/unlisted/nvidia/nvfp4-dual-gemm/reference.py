@@ -25,8 +25,8 @@ def make_inputs(params, fill, generator, device):
     """(a, b1, b2, sfa, sfb1, sfb2, and these three permuted, c); `generator` lives on `device`.
 
     a fp4x2 [m, k/2, l], b1 and b2 fp4x2 [n, k/2, l], scales e4m3fn [rows, k/16, l], all k-contiguous, l outermost; the
-    permuted scales e4m3fn (32, 4, rows/128, 4, k/64, l); c float16 [m, n, l], n-contiguous, noise. On the meta device, with
-    no generator, the same shapes and strides without memory.
+    permuted scales e4m3fn (32, 4, rows/128, 4, k/64, l); c float16 [m, n, l], n-contiguous, noise. On the meta device,
+    with no generator, the same shapes and strides without memory.
     """
     m, n, k, batch = (params[key] for key in "mnkl")
     codes, c, drawn = _published(m, n, k, batch, generator, device)

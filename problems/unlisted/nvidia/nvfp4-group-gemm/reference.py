@@ -19,8 +19,8 @@ def make_inputs(params, fill, generator, device):
     """(abc, scales, permuted, sizes), each a list with one entry a group; `generator` lives on `device`.
 
     abc (a fp4x2 [m, k/2, 1], b fp4x2 [n, k/2, 1], c float16 [m, n, 1]); scales (sfa e4m3fn [m, k/16, 1], sfb e4m3fn
-    [n, k/16, 1]) **on the CPU**; permuted the same on `device`, e4m3fn (32, 4, ceil(rows/128), 4, k/64, 1); sizes (m, n,
-    k, 1). On the meta device, with no generator, the same shapes and strides without memory.
+    [n, k/16, 1]) **on the CPU**; permuted the same on `device`, e4m3fn (32, 4, ceil(rows/128), 4, k/64, 1); sizes
+    (m, n, k, 1). On the meta device, with no generator, the same shapes and strides without memory.
     """
     groups = [
         _group(m, n, k, fill, generator, device) for m, n, k in zip(params["m"], params["n"], params["k"], strict=True)
