@@ -112,6 +112,8 @@ def _cases(rows: list[dict[str, Any]]) -> Table:
 
 def _time(time: dict[str, Any] | None) -> str:
     match time:
+        case {"kind": "measured", "us": us, "chip": chip, "interval_us": [float(low), float(high)]}:
+            return escape(f"{us:.4g} us [{low:.4g}, {high:.4g}] measured, {chip}")
         case {"kind": "measured", "us": us, "chip": chip}:
             return f"{us:.4g} us measured, {chip}"
         case {"kind": "estimated", "us": us, "chip": chip, "bound": bound}:

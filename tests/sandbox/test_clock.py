@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sandbox.clock import CONFIDENCE, FLOOR_US, Agreement, compare_clocks, interval, narrow, settled, spread
+from sandbox.timing import Measured
 
 HEAD_US = 100.0
 
@@ -131,3 +132,12 @@ def test_a_short_kernel_is_not_sampled_for_ever() -> None:
     events, walls, empties = sampled(28.0, 28.0, count=60)
     assert compare_clocks(events, walls, empties, HEAD_US).agreement == "unresolved"
     assert settled(events, walls, empties, HEAD_US) and FLOOR_US > 0
+
+
+def test_a_record_from_before_the_second_clock_is_read() -> None:
+    """Fields that older journals lack have defaults that say so."""
+    old = '{"kind":"measured","case":{"params":{"size":1}},"chip":"H200","clock":"event","samples_us":[5,6,9],'
+    read = Measured.model_validate_json(old + '"wall_us":[9,9,12],"warmup_calls":1}')
+    assert (read.us, read.agreement, read.interval_us, read.bound_us, read.checker_us) == (
+        *(6.0, "not compared", None, None, ()),
+    )
