@@ -2,12 +2,14 @@
 
 import math
 import random
+import sys
 from collections.abc import Callable
 
 import pytest
 import torch
 
 from problems.fp4.reference import FP4, SCALE, scaled, unpacked
+from problems.load import content_sha256
 from sandbox.candidate import Candidate
 from sandbox.cpu import CpuRunner
 from sandbox.runner import Mode
@@ -209,6 +211,14 @@ def custom_kernel(data):
         out[rows] = (p @ keys[:, :512]).bfloat16()
     return out
 """
+
+
+def test_the_content_hash_covers_what_the_reference_imports(monkeypatch: pytest.MonkeyPatch) -> None:
+    names = (MLA, "amd/fp8-mm")
+    before = [content_sha256(problem(name)) for name in names]
+    monkeypatch.setattr(sys.modules["problems.load"], "SHARED", ("formats.py",))
+    after = [content_sha256(problem(name)) for name in names]
+    assert before[0] != after[0] and before[1] == after[1]
 
 
 @pytest.mark.slow
