@@ -11,6 +11,7 @@ import functools
 import os
 import secrets
 import signal
+import subprocess
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -49,10 +50,15 @@ class Cage:
 
 
 def cage(limits: Limits) -> Cage:
-    """New cgroups that cap memory, without swap, and the number of processes; no folders where none can be made."""
+    """New cgroups that cap memory, without swap, and the number of processes; no folders where none can be made here.
+
+    `OSError` where they can be made, and now could not.
+    """
     found = _parents()
-    if not found:
-        return Cage()
+    return _made(found, limits) if found else Cage()
+
+
+def _made(found: Sequence[tuple[Path, str]], limits: Limits) -> Cage:
     name = f"{_PREFIX}{os.getpid()}-{secrets.token_hex(4)}"
     made = Cage(tuple(dict.fromkeys(parent / name for parent, _ in found)))
     try:
@@ -62,7 +68,7 @@ def cage(limits: Limits) -> Cage:
             _cap(parent / name, kind, limits)
     except OSError:
         made.remove()
-        return Cage()
+        raise
     return made
 
 
@@ -93,8 +99,20 @@ def _parents() -> tuple[tuple[Path, str], ...]:
         if len(found) == 2 and all(os.access(parent, os.W_OK) for parent, _ in found):
             for parent in {parent for parent, _ in found}:
                 _sweep(parent)
-            return found
+            if _tried(found):
+                return found
     return ()
+
+
+def _tried(found: Sequence[tuple[Path, str]]) -> bool:
+    """Whether a process really gets into such cgroups: folders may be made where none may be entered."""
+    try:
+        made = _made(found, Limits())
+    except OSError:
+        return False
+    entered = subprocess.run(made.round(["/bin/true"]), capture_output=True, check=False)
+    made.remove()
+    return entered.returncode == 0
 
 
 def _second() -> tuple[tuple[Path, str], ...]:
