@@ -14,7 +14,7 @@ from sandbox.candidate import Candidate
 from sandbox.cpu import CpuRunner
 from sandbox.runner import Mode
 from sandbox.verdict import Passed, WrongAnswer
-from tests.problems.fp4 import Data, case_module, draw, drawn, layout, problem, reference, same, worst
+from tests.problems.fp4 import Data, case_module, draw, drawn, layout, problem, reference, root_of, same, worst
 
 MLA = "amd/mixed-mla"
 SMALL = {"batchsize": 2, "qseqlen": 1, "kvseqlen": 50}
@@ -215,15 +215,15 @@ def custom_kernel(data):
 
 def test_the_content_hash_covers_what_the_reference_imports(monkeypatch: pytest.MonkeyPatch) -> None:
     names = (MLA, "amd/fp8-mm")
-    before = [content_sha256(problem(name)) for name in names]
+    before = [content_sha256(problem(name), root_of(name)) for name in names]
     monkeypatch.setattr(sys.modules["problems.load"], "SHARED", ("formats.py",))
-    after = [content_sha256(problem(name)) for name in names]
+    after = [content_sha256(problem(name), root_of(name)) for name in names]
     assert before[0] != after[0] and before[1] == after[1]
 
 
 @pytest.mark.slow
 def test_plain_torch_passes_and_zeros_do_not() -> None:
-    runner = CpuRunner("MI355X")
+    runner = CpuRunner("MI355X", root=root_of(MLA))
     try:
         judgement = runner.judge(problem(MLA), Candidate(source=IN_TORCH), Mode.TEST, 60.0)
         assert isinstance(judgement.verdict, Passed), judgement.verdict
