@@ -24,6 +24,13 @@ ModeName = Literal["test", "benchmark", "leaderboard", "profile"]
 ModeOption = Annotated[
     ModeName, typer.Option("--mode", help="How much the judge does; each mode does what the one before it does.")
 ]
+IsolationName = Annotated[
+    str | None,
+    typer.Option(
+        "--isolation",
+        help="The sandbox: bubblewrap, namespaces, docker, docker:IMAGE or process; the first that works if left out.",
+    ),
+]
 DeadlineS = Annotated[
     float, typer.Option("--deadline-s", min=1.0, help="Seconds until a candidate's whole process group is killed.")
 ]

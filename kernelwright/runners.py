@@ -35,13 +35,16 @@ def has_gpu_driver() -> bool:
 
 
 @contextmanager
-def open_runner(kind: RunnerKind, problem: Problem, chip: str | None = None) -> Iterator[Runner]:
+def open_runner(
+    kind: RunnerKind, problem: Problem, chip: str | None = None, isolation: str | None = None
+) -> Iterator[Runner]:
     """A runner for a problem, closed at the end.
 
     On the CPU, `chip` is whose code is compiled and estimated; the problem's first AMD chip where it is None. On a GPU
-    it can only be the GPU's own. `RunnerError` where there is no such place of work.
+    it can only be the GPU's own. `isolation` names a sandbox instead of the strongest that works here. `RunnerError`
+    where there is no such place of work.
     """
-    runner = _open(place_of(kind), problem, chip)
+    runner = _open(place_of(kind), problem, chip, isolation)
     try:
         yield runner
     finally:
@@ -64,14 +67,14 @@ def _is_amd(name: str) -> bool:
         return False
 
 
-def _open(place: Place, problem: Problem, chip: str | None) -> Runner:
+def _open(place: Place, problem: Problem, chip: str | None, isolation: str | None) -> Runner:
     if place == "cpu":
         from sandbox.cpu import CpuRunner
 
-        return CpuRunner(emulated_chip(problem, chip))
+        return CpuRunner(emulated_chip(problem, chip), isolation)
     from sandbox.gpu import GpuRunner
 
-    runner = GpuRunner()
+    runner = GpuRunner(isolation)
     if chip is not None and (seen := runner.machine().chip) != chip_named(chip).name:
         runner.close()
         raise UsageError(f"this machine's GPU is a {seen}, not a {chip}; leave --chip out, or take --runner cpu")

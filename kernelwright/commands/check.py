@@ -10,7 +10,16 @@ import typer
 
 from kernelwright.commands.faults import told
 from kernelwright.console import say_json
-from kernelwright.options import AsJson, ChipName, DeadlineS, ModeName, ModeOption, ProblemName, RunnerName
+from kernelwright.options import (
+    AsJson,
+    ChipName,
+    DeadlineS,
+    IsolationName,
+    ModeName,
+    ModeOption,
+    ProblemName,
+    RunnerName,
+)
 from kernelwright.runners import RunnerKind
 from kernelwright.status import Status
 
@@ -25,6 +34,7 @@ class CheckSettings:
     chip: str | None
     mode: ModeName
     deadline_s: float
+    isolation: str | None
 
 
 def check(
@@ -34,13 +44,14 @@ def check(
     mode: ModeOption = "benchmark",
     chip: ChipName = None,
     deadline_s: DeadlineS = 120.0,
+    isolation: IsolationName = None,
     as_json: AsJson = False,
 ) -> None:
     """Judge one submission file.
 
     Exit status: 0 accepted, 1 not accepted, 2 usage, 3 machine fault or a file that cannot be judged here.
     """
-    settings = CheckSettings(file, problem, runner, chip, mode, deadline_s)
+    settings = CheckSettings(file, problem, runner, chip, mode, deadline_s, isolation)
     from kernelwright.judgement_json import failed
 
     with told(as_json, failed):
@@ -56,7 +67,7 @@ def _judge(settings: CheckSettings, as_json: bool) -> Status:
 
     problem = load(settings.problem)
     candidate = read_submission(settings.file)
-    with open_runner(settings.runner, problem, settings.chip) as runner:
+    with open_runner(settings.runner, problem, settings.chip, settings.isolation) as runner:
         judgement = runner.judge(problem, candidate, Mode(settings.mode), settings.deadline_s)
     if as_json:
         say_json(judgement_json.judged(problem, judgement))
