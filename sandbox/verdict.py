@@ -178,7 +178,7 @@ class Judgement(Frozen):
     verdict: Verdict
     machine: Machine
     sandbox: str
-    """``bubblewrap``, ``namespaces`` or ``process``."""
+    """Where the guest ran, and which caps were in force: ``bubblewrap+seccomp+cgroup``."""
     seeds: tuple[int, ...]
     kernels: tuple[KernelRecord, ...] = ()
     flags: tuple[str, ...] = ()

@@ -60,6 +60,7 @@ def test_the_users_torch_and_triton_are_left_alone(rocm: Path, tmp_path: Path) -
     assert "amd/fp8-mm" in listed
 
 
+@pytest.mark.slow
 def test_a_second_owner_of_triton_is_reported(rocm: Path, tmp_path: Path) -> None:
     python = rocm / "bin/python"
     assert two_owners(owners(python)) == ""

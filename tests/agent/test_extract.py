@@ -108,6 +108,7 @@ def test_any_reply_gives_a_candidate_or_a_reason(reply: str) -> None:
         assert made.reason
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "piece", ["```\n", "```python\n```\n", "    ", "\n#", "~~~", "hypothesis", " >*_-", "#!POPCORN gpus\n"]
 )

@@ -38,6 +38,7 @@ def test_layouts() -> None:
     assert data[3].tolist() == [0, 70, 140, 210] and data[4]["sm_scale"] == 1 / 24
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fill", FILLS)
 def test_every_fill(fill: str) -> None:
     module = reference(MLA)

@@ -42,7 +42,8 @@ def started(folder: Path) -> Iterator[str]:
     address = f"unix://{folder / 's'}"
     with (folder / "log").open("wb") as log:
         command = ["podman", *place, "system", "service", "--time=0", address]
-        service = subprocess.Popen(command, env=environment, stdout=log, stderr=log, start_new_session=True)
+        # In that folder: conmon leaves a file called oom where it stands.
+        service = subprocess.Popen(command, env=environment, stdout=log, stderr=log, start_new_session=True, cwd=folder)
     try:
         _await_answer(address, service, folder / "log")
         yield address

@@ -14,6 +14,8 @@ from sandbox.runner import Mode
 from sandbox.verdict import BuildFailed, Cheated, Crashed, TimedOut, Verdict, WrongAnswer
 from tests.sandbox.impostors import impostor
 
+pytestmark = pytest.mark.slow
+
 CASE = Case(params={"size": 16})
 
 

@@ -7,6 +7,8 @@ import pytest
 
 from sandbox.comparison import FEWEST, PAIRS, difference, log_ratios, overall
 
+pytestmark = pytest.mark.slow
+
 
 def calls(count: int, draw: np.random.Generator, jitter: float = 0.02, outliers: float = 0.05) -> np.ndarray:
     """Times of a 100 us kernel: jitter, now and then a call that is late by up to its own length, a drift of 3 %."""

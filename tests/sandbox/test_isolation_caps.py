@@ -11,6 +11,8 @@ from sandbox.isolation import Limits, cgroup, syscalls, works
 from sandbox.isolation.cgroup import cage
 from tests.sandbox.test_isolation import ALL, CONFINED, run, start
 
+pytestmark = pytest.mark.slow
+
 capped = pytest.mark.skipif(not cgroup.works(), reason="no cgroup can be made on this machine")
 filtered = pytest.mark.skipif(not syscalls.known(), reason="no seccomp filter for this architecture")
 

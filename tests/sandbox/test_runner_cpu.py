@@ -85,7 +85,7 @@ def test_seeds_and_hidden_cases_are_never_the_same(runner: CpuRunner) -> None:
 def test_wrong_in_one_element(runner: CpuRunner) -> None:
     judgement = judge(runner, honest(after="out[0, 0] = out[0, 0] + 0.5"))
     assert isinstance(judgement.verdict, WrongAnswer)
-    assert "1 of" in judgement.verdict.reason and judgement.board_accepts is False
+    assert "1 of" in judgement.verdict.reason and judgement.board_accepts is not True
 
 
 @pytest.mark.slow

@@ -28,6 +28,7 @@ def test_growth_is_seen_and_noise_is_not() -> None:
     assert abs(traces.trend(spiked).growth) < 1
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not works("bubblewrap"), reason="bubblewrap does not work on this machine")
 def test_a_guest_left_behind_is_seen() -> None:
     sleeper = [sys.executable, "-I", "-S", "-c", "import time; time.sleep(60)"]
