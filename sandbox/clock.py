@@ -21,7 +21,7 @@ APART = 0.03
 """The share of a time by which two clocks may differ and still agree."""
 FLOOR_US = 400.0
 """What the checker's clock cannot see: its switch to one context may cost this much more than to another, for a whole
-judgement. On an H200, in 2 of 20 judgements of one honest kernel, calls cost 177 and 242 us more than their empty ones."""
+judgement. H200: in 2 of 20 judgements of one honest kernel, calls cost 177 and 242 us more than their empty ones."""
 BLIND = 0.25
 """The largest share of a time that may lie where the checker's clock is blind, for the two clocks to say anything."""
 SURE = 0.99
