@@ -3,6 +3,7 @@ from __future__ import annotations
 import io
 from pathlib import Path
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -20,6 +21,7 @@ def test_a_body_comes_back_from_its_line(body: bytes) -> None:
     assert all(unpack(line[:cut]) is None and is_torn(line[:cut]) for cut in range(len(line)))
 
 
+@pytest.mark.slow
 @settings(max_examples=400)
 @given(st.lists(BODY, max_size=5), st.data())
 def test_an_edited_file_gives_no_record_that_was_not_written(bodies: list[bytes], data: st.DataObject) -> None:

@@ -50,6 +50,7 @@ def test_an_interval_over_candidates_needs_enough_of_them() -> None:
     assert six.interval.method == "percentile bootstrap over candidates"
 
 
+@pytest.mark.slow
 def test_the_interval_covers_as_often_as_it_says() -> None:
     generator, covered, plays = random.Random(3), 0, 200
     for _ in range(plays):

@@ -89,6 +89,7 @@ def test_a_lost_source_is_told_and_the_rest_is_drawn(tmp_path: Path) -> None:
     assert "attempt 5" in summary.read_text()
 
 
+@pytest.mark.slow
 def test_a_long_run_has_a_page_of_bounded_size(folder: Path) -> None:
     run = load(folder)
     first = run.attempts[0]

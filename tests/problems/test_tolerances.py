@@ -8,6 +8,8 @@ import torch
 from problems import load
 from tests.problems.references import draw, reference
 
+pytestmark = pytest.mark.slow
+
 MARGIN = 4
 MATMUL = ("pmpp/matmul", {"m": 48, "n": 48, "k": 4096})
 FP8 = ("amd/fp8-mm", {"m": 32, "n": 136, "k": 7168})

@@ -121,6 +121,7 @@ PATHS = st.sampled_from(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(PATHS, JSON)
 def test_any_change_is_read_or_refused(path: str, value: Any) -> None:

@@ -12,6 +12,8 @@ import pytest
 
 from sandbox.isolation import KINDS, Limits, Program, choose, works
 
+pytestmark = pytest.mark.slow
+
 ENV = {"PATH": "/usr/local/bin:/usr/bin:/bin"}
 REFERENCE = Path(__file__).parents[2] / "problems/pmpp/vectoradd/reference.py"
 CONFINED = [

@@ -15,6 +15,8 @@ from hypothesis import strategies as st
 
 from sandbox.guest import wire
 
+pytestmark = pytest.mark.slow
+
 Pair = tuple[socket.socket, socket.socket]
 
 
