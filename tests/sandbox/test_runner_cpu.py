@@ -85,7 +85,10 @@ def test_seeds_and_hidden_cases_are_never_the_same(runner: CpuRunner) -> None:
 def test_wrong_in_one_element(runner: CpuRunner) -> None:
     judgement = judge(runner, honest(after="out[0, 0] = out[0, 0] + 0.5"))
     assert isinstance(judgement.verdict, WrongAnswer)
-    assert "1 of" in judgement.verdict.reason and judgement.board_accepts is not True
+    assert "1 of" in judgement.verdict.reason
+    wrong = next(check for check in judgement.verdict.cases if not check.passed)
+    # Cases come in an order drawn by lot, and the board's own check is run on its own distribution alone.
+    assert wrong.board_accepts is (False if wrong.case.fill == "published" else None)
 
 
 @pytest.mark.slow
