@@ -11,6 +11,7 @@ import torch
 
 from problems.load import folder, load
 from problems.spec import Case, Problem, ProblemError
+from sandbox.checker.places import Pattern
 from sandbox.defences import ALL_UP, Defences
 
 
@@ -26,7 +27,11 @@ class Reference(Protocol):
         """The float64 result, and the sum of the magnitudes of its terms, of one shape."""
 
     def board_expected(self, data: tuple[Any, ...]) -> torch.Tensor | None:
-        """What the board's reference returns; None where that hangs on a library this device does not have."""
+        """What the board's reference returns; None where that hangs on a library this device does not have.
+
+        Two names more are optional: `REPEATED`, patterns (`sandbox.checker.places`) of the inputs that hold once more
+        what others hold, and ``repeated(data)``, which makes these anew, for data in which another has changed.
+        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +52,16 @@ class Task:
     def shapes(self, case: Case) -> tuple[Any, ...]:
         """The inputs' shapes and strides, without memory."""
         return self.reference.make_inputs(dict(case.params), case.fill, None, "meta")
+
+    @property
+    def repeating(self) -> tuple[Pattern, ...]:
+        """The inputs that hold once more what others hold: they change with these, never alone."""
+        return tuple(getattr(self.reference, "REPEATED", ()))
+
+    def repeated(self, data: tuple[Any, ...]) -> tuple[Any, ...]:
+        """`data` with these inputs made anew from the others."""
+        remake = getattr(self.reference, "repeated", None)
+        return data if remake is None else cast(tuple[Any, ...], remake(data))
 
     @property
     def output_dtype(self) -> torch.dtype:

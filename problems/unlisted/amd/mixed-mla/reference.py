@@ -7,6 +7,8 @@ from problems.fp4.reference import FP4, SCALE, nearest_code, quantised
 HEADS, WIDTH, LATENT = 16, 576, 512
 SM_SCALE = 1 / 24
 FP8 = torch.float8_e4m3fn
+REPEATED = ("1/fp8", "1/mxfp4")
+"""Inputs that hold once more what others hold: the narrower caches."""
 
 
 def make_inputs(params, fill, generator, device):
@@ -53,6 +55,13 @@ def board_expected(data):
     q, q_scale = _fp8(data[0])
     result, _ = _attention(q.float() * q_scale, values.float() * scale, data[4], torch.float32)
     return result.to(torch.bfloat16)
+
+
+def repeated(data):
+    """`data` with the fp8 and MXFP4 caches made anew from the bfloat16 one."""
+    q, kv_data, *others = data
+    kv = kv_data["bf16"]
+    return q, {"bf16": kv, "fp8": _fp8(kv), "mxfp4": _mxfp4(kv)}, *others
 
 
 def _attention(q, kv, config, dtype):

@@ -14,6 +14,9 @@ from problems.fp4.reference import (
     random_codes,
 )
 
+REPEATED = (2,)
+"""Inputs that hold once more what others hold: the permuted scales."""
+
 
 def make_inputs(params, fill, generator, device):
     """(abc, scales, permuted, sizes), each a list with one entry a group; `generator` lives on `device`.
