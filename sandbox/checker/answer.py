@@ -43,7 +43,7 @@ def read(
     if not exact and torch.Size(sizes).numel() == torch.Size(shape).numel():
         dtype, shape = _DTYPES.get(told, dtype), sizes
     if told != _name(dtype):
-        raise Unfit(f"custom_kernel returned {told}, the problem asks for {_name(dtype)}")
+        raise Unfit(f"custom_kernel returned {legible(told)}, the problem asks for {_name(dtype)}")
     if sizes != shape:
         raise Unfit(f"custom_kernel returned shape {list(sizes)}, the case asks for {list(shape)}")
     if node["buffer"] is None:
@@ -71,12 +71,17 @@ def _object(tree: object) -> dict[str, Any]:
     return tree
 
 
+def legible(text: str) -> str:
+    """A guest's text without halves of surrogate pairs: JSON can spell them, and no record of ours can hold them."""
+    return text.encode(errors="replace").decode()
+
+
 def _described(node: dict[str, Any]) -> str:
-    if node["t"] == "other":
-        return str(node.get("type"))[:64]
-    if node["t"] == "value":
-        return f"the value {str(node.get('value'))[:64]}"
-    return f"a {node['t'][:16]}"
+    value = node.get("type" if node["t"] == "other" else "value")
+    if node["t"] not in {"other", "value"} or not isinstance(value, str | int | float | None):
+        # What else there is may be nested more deeply than can be printed.
+        return f"a {legible(node['t'][:16])}"
+    return legible(f"{'' if node['t'] == 'other' else 'the value '}{str(value)[:64]}")
 
 
 def _whole_numbers(value: object, what: str) -> tuple[int, ...]:

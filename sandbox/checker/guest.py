@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import socket
 import sys
 import time
@@ -10,6 +11,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
+from sandbox.checker.answer import legible
 from sandbox.checker.memory import Shared
 from sandbox.guest import wire
 from sandbox.guest.wire import Frame, WireError, WireGone, WireLate
@@ -75,7 +77,7 @@ class Guest:
         under: Sequence[str] = (),
     ) -> None:
         argv = [*under, sys.executable, "-m", "guest", "--mode", mode, "--targets", ",".join(targets)]
-        self._held = mode == "device"
+        self._held, self._emulates = mode == "device", mode != "device"
         argv += ["--held"] if self._held else []
         self._program = sandbox.start(argv, env, limits, gpu=mode == "device")
         self._left_s = READY_S
@@ -108,7 +110,8 @@ class Guest:
         if frame.op != "ready":
             raise NotReady("a guest did not say that it is ready")
         versions = frame.header.get("versions")
-        self.versions = {str(k): str(v) for k, v in versions.items()} if isinstance(versions, dict) else {}
+        told = versions if isinstance(versions, dict) else {}
+        self.versions = {legible(str(name)): legible(str(version)) for name, version in told.items()}
         self._ready = True
 
     def load(self, source: str, deadline_s: float) -> None:
@@ -150,9 +153,7 @@ class Guest:
         start = time.perf_counter_ns()
         frame = self._ask(header, "returned")
         wall_us = (time.perf_counter_ns() - start) / 1e3
-        event = frame.header.get("event_us")
-        told = float(event) if isinstance(event, int | float) and not isinstance(event, bool) else None
-        return Returned(frame.header.get("tree"), told, wall_us)
+        return Returned(frame.header.get("tree"), _microseconds(frame.header.get("event_us")), wall_us)
 
     def kernels(self) -> bytes:
         """Everything it recorded of the kernels launched, as it tells it."""
@@ -195,7 +196,7 @@ class Guest:
             raise Died(f"the candidate's process hung up: {ending}", self._program.output()) from error
         except WireError as error:
             raise Forgery(f"sent something that is not a frame: {error}", self._program.output()) from error
-        if frame.op in {"failed", "raised"} and frame.header.get("kind") == "unsupported":
+        if frame.op in {"failed", "raised"} and frame.header.get("kind") == "unsupported" and self._emulates:
             raise Unsupported(f"emulation cannot run this candidate, a GPU can: {_last_line(frame)}")
         if frame.op in {"failed", "raised"}:
             raise Raised(_last_line(frame), _log(frame), build=frame.header.get("kind") == "build")
@@ -215,9 +216,19 @@ class Guest:
             self._left_s -= time.monotonic() - start
 
 
+def _microseconds(told: object) -> float | None:
+    """A claimed time; infinite for a whole number beyond what a float holds, None for anything that is no number."""
+    if not isinstance(told, int | float) or isinstance(told, bool):
+        return None
+    try:
+        return float(told)
+    except OverflowError:
+        return math.inf
+
+
 def _log(frame: Frame) -> str:
     log = frame.header.get("log")
-    return log[-wire.MAX_LOG :] if isinstance(log, str) else ""
+    return legible(log[-wire.MAX_LOG :]) if isinstance(log, str) else ""
 
 
 def _last_line(frame: Frame) -> str:

@@ -115,6 +115,10 @@ def call(data: dict, timed: bool) -> None:
             returned("PASS")
         case "raises":
             wire.send(sock, {"op": "raised", "kind": "run", "log": "Traceback\nValueError: no\n"})
+        case "raises half a letter":
+            wire.send(sock, {"op": "raised", "kind": "run", "log": "ValueError: \ud800\n"})
+        case "endless time":
+            wire.send(sock, {"op": "returned", "tree": {"t": "other", "type": "\udfff"}, "event_us": 10**400})
         case "does not compile":
             wire.send(sock, {"op": "raised", "kind": "build", "log": "CompilationError: at 1:1\n"})
         case "another verb":

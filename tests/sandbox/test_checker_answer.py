@@ -95,6 +95,10 @@ def test_what_is_no_tree_is_forged(tree: object) -> None:
         ({"t": "tuple", "items": [GOOD]}, "a tuple"),
         ({"t": "other", "type": "evil.Tensor"}, "evil.Tensor"),
         ({"t": "other", "type": "x" * 10_000}, "float16 tensor"),
+        ({"t": "other", "type": "\ud800"}, r"not \?$"),
+        ({"t": "\ud800"}, r"not a \?$"),
+        ({"t": "value", "value": [[[]]]}, "not a value$"),
+        ({**GOOD, "dtype": "\ud800"}, r"returned \?,"),
         ({**GOOD, "dtype": "float32"}, "float32"),
         ({**GOOD, "dtype": "__class__"}, "__class__"),
         ({**GOOD, "shape": [6, 4]}, r"\[6, 4\]"),
@@ -120,6 +124,7 @@ def test_any_json_is_placed_inside_or_refused(value: object, field: str) -> None
     for tree in (value, {**GOOD, field: value}):
         try:
             buffer, span = place(tree)
-        except (Forged, Unfit):
+        except (Forged, Unfit) as refusal:
+            assert str(refusal).encode()
             continue
         assert span.shape == SHAPE and 0 <= span.offset <= span.offset + span.bytes <= BUFFERS[buffer]

@@ -90,6 +90,13 @@ def test_raising_is_a_crash_and_a_failed_build_is_not(task: Task) -> None:
         assert isinstance(failed, BuildFailed) and len(failed.log) <= 16_384 and len(failed.reason) <= 500
 
 
+@pytest.mark.parametrize(("behaviour", "kind"), [("raises half a letter", Crashed), ("endless time", WrongAnswer)])
+def test_what_no_record_could_hold_is_a_verdict_all_the_same(task: Task, behaviour: str, kind: type) -> None:
+    verdict, _ = judged(task, behaviour)
+    assert isinstance(verdict, kind)
+    assert verdict.model_dump_json()
+
+
 @pytest.mark.parametrize("behaviour", ["silent", "drips"])
 def test_time_runs_out(task: Task, behaviour: str) -> None:
     start_s = time.monotonic()
