@@ -20,13 +20,10 @@ from typing import Any, Literal
 from pydantic import ValidationError
 
 from problems.expression import ExpressionError, evaluate
+from problems.sources import JUDGED_BY, PACKAGE, shared
 from problems.spec import Case, Problem, ProblemError, Work
 
 ROOT = Path(__file__).parent
-JUDGED_BY = ("problem.toml", "cases.py", "reference.py")
-"""The files that decide a verdict; a problem's content hash is over these."""
-SHARED = ("formats.py", "fp4/reference.py")
-"""Files beside the problems that decide it too, where a reference imports from this package."""
 
 _CURES = {
     "missing": "add it",
@@ -55,9 +52,9 @@ def content_sha256(problem: Problem, root: Path = ROOT) -> str:
     for file in JUDGED_BY:
         data = (folder(problem, root) / file).read_bytes()
         digest.update(f"{file} {len(data)}\n".encode() + data)
-    if b"\nfrom problems." in data:  # the reference, last of them
-        for file in SHARED:
-            digest.update(file.encode() + (ROOT / file).read_bytes())
+    for path in shared(folder(problem, root)):
+        data = path.read_bytes()
+        digest.update(f"{path.relative_to(PACKAGE).as_posix()} {len(data)}\n".encode() + data)
     return digest.hexdigest()
 
 

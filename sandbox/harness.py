@@ -6,6 +6,8 @@ import hashlib
 from functools import cache
 from pathlib import Path
 
+from problems.sources import PACKAGE, shared
+
 ROOT = Path(__file__).parent
 
 
@@ -16,9 +18,10 @@ def harness_sha256() -> str:
 
 
 def judge_sha256(problem_folder: Path) -> str:
-    """sha256, in hex, over the judge's sources and those of one problem."""
+    """sha256, in hex, over the judge's sources and those of one problem, with what its reference imports."""
     files = sorted(path for path in problem_folder.iterdir() if path.suffix in {".py", ".toml"})
-    return hashlib.sha256((harness_sha256() + _digest(files, problem_folder)).encode()).hexdigest()
+    parts = (harness_sha256(), _digest(files, problem_folder), _digest(list(shared(problem_folder)), PACKAGE))
+    return hashlib.sha256("".join(parts).encode()).hexdigest()
 
 
 def _digest(files: list[Path], root: Path) -> str:

@@ -2,16 +2,20 @@
 
 import math
 import random
+import shutil
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 import torch
 
 from problems.fp4.reference import FP4, SCALE, scaled, unpacked
 from problems.load import content_sha256
+from problems.sources import PACKAGE, shared
 from sandbox.candidate import Candidate
 from sandbox.cpu import CpuRunner
+from sandbox.harness import judge_sha256
 from sandbox.runner import Mode
 from sandbox.verdict import Passed, WrongAnswer
 from tests.problems.fp4 import Data, case_module, draw, drawn, layout, problem, reference, root_of, same, worst
@@ -214,12 +218,20 @@ def custom_kernel(data):
 """
 
 
-def test_the_content_hash_covers_what_the_reference_imports(monkeypatch: pytest.MonkeyPatch) -> None:
-    names = (MLA, "amd/fp8-mm")
-    before = [content_sha256(problem(name), root_of(name)) for name in names]
-    monkeypatch.setattr(sys.modules["problems.load"], "SHARED", ("formats.py",))
-    after = [content_sha256(problem(name), root_of(name)) for name in names]
-    assert before[0] != after[0] and before[1] == after[1]
+def test_the_hashes_cover_what_the_reference_imports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And what that imports: fp4/reference.py imports formats.py."""
+    here, other = root_of(MLA) / MLA, root_of("amd/fp8-mm") / "amd/fp8-mm"
+    assert [path.relative_to(PACKAGE).as_posix() for path in shared(here)] == ["formats.py", "fp4/reference.py"]
+    assert shared(other) == ()
+    for file in ("formats.py", "fp4/reference.py"):
+        (tmp_path / file).parent.mkdir(exist_ok=True)
+        shutil.copy(PACKAGE / file, tmp_path / file)
+    before = [judge_sha256(here), judge_sha256(other), content_sha256(problem(MLA), root_of(MLA))]
+    (tmp_path / "formats.py").write_text((PACKAGE / "formats.py").read_text() + "# changed")
+    for module in ("problems.sources", "problems.load", "sandbox.harness"):
+        monkeypatch.setattr(sys.modules[module], "PACKAGE", tmp_path)
+    after = [judge_sha256(here), judge_sha256(other), content_sha256(problem(MLA), root_of(MLA))]
+    assert [one == other for one, other in zip(before, after, strict=True)] == [False, True, False]
 
 
 @pytest.mark.slow
