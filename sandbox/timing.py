@@ -19,12 +19,14 @@ class Measured(Frozen):
     chip: str
     clock: str
     samples_us: tuple[float, ...]
-    """Device-event time of each call."""
+    """Device-event time of each call, less `pair_us`."""
     wall_us: tuple[float, ...]
     """The checker's own clock round the same calls, hand-over included."""
     warmup_calls: int
     empty_us: tuple[float, ...] = ()
     """The checker's clock round the empty call paired with each of them, in a guest that never held a candidate."""
+    pair_us: float = 0.0
+    """What device events said of a kernel that does nothing, median of the empty calls; 0 where there were none."""
     interval_us: tuple[float, float] | None = None
     """Where the median of `decided_us` lies, with 95 % confidence."""
     agreement: Agreement = "not compared"

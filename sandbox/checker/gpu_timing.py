@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import statistics
 import time
 from collections.abc import Callable
 
@@ -29,9 +30,11 @@ FEWEST, MOST = 10, 200
 BUDGET_S = {Mode.BENCHMARK: 4.0, Mode.LEADERBOARD: 10.0, Mode.PROFILE: 4.0}
 """Wall time for the samples of one case, checks included."""
 STAGED = "inputs and outputs are staged through the host: no cuda-bindings here, or a guest cannot map device memory"
+LEAST_US = 0.05
+"""What is left, at the least, of a call's events once those round an empty kernel are taken away."""
 CLOCK = (
-    "device events in the guest, one call each, L2 flushed before; wall_us is the checker's host clock round the call, "
-    "empty_us the same round an empty call in a guest without a candidate"
+    "device events in the guest, one call each, less those round an empty kernel, L2 flushed before; wall_us is the "
+    "checker's host clock round the call, empty_us the same round an empty call in a guest without a candidate"
 )
 
 
@@ -123,6 +126,7 @@ class Calls:
         self.wall_us: list[float] = []
         self.empty_us: list[float] = []
         self._head_start_us: list[float] = []
+        self._pair_us: list[float] = []
         self._copied = 0
 
     def add(self, trial: Trial, progress: Progress, believed: bool = False) -> None:
@@ -153,11 +157,20 @@ class Calls:
         returned = empty(self._copied)
         self.empty_us.append(returned.wall_us)
         self._head_start_us.append(returned.event_us or 0.0)
+        self._pair_us.append(returned.pair_us or 0.0)
 
     @property
     def _hidden_us(self) -> float:
         """A guest that skips its head start has this much of the judge's clock to itself."""
         return clock.interval(self._head_start_us).median
+
+    @property
+    def _empty_pair_us(self) -> float:
+        return statistics.median(self._pair_us) if self._pair_us else 0.0
+
+    def _kernel_us(self) -> tuple[float, ...]:
+        """The events less those of a kernel that does nothing: starting, ending and two time stamps are in both."""
+        return tuple(max(us - self._empty_pair_us, LEAST_US) for us in self.samples_us)
 
     def enough(self, end_s: float) -> bool:
         """Whether to stop: the median is narrow and the clocks told apart, or the calls or the time have run out."""
@@ -168,7 +181,7 @@ class Calls:
             return True
         if not self.empty_us:
             return clock.narrow(self.samples_us)
-        return clock.settled(self.samples_us, self.wall_us, self.empty_us, self._hidden_us)
+        return clock.settled(self._kernel_us(), self.wall_us, self.empty_us, self._hidden_us)
 
     def measured(self, chip: str) -> Measured:
         """The case's time, with both clocks held against each other."""
@@ -176,13 +189,14 @@ class Calls:
             case=self._case,
             chip=chip,
             clock=CLOCK,
-            samples_us=tuple(self.samples_us),
+            samples_us=self._kernel_us(),
             wall_us=tuple(self.wall_us),
             warmup_calls=WARM_UP,
             empty_us=tuple(self.empty_us),
+            pair_us=self._empty_pair_us,
         )
         if self.empty_us:
-            clocks = clock.compare_clocks(self.samples_us, self.wall_us, self.empty_us, self._hidden_us)
+            clocks = clock.compare_clocks(self._kernel_us(), self.wall_us, self.empty_us, self._hidden_us)
             bound_us = clocks.bound_us if math.isfinite(clocks.bound_us) else None
             found = found.model_copy(update={"agreement": clocks.agreement, "bound_us": bound_us})
         sure = clock.interval(found.decided_us)

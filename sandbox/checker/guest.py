@@ -62,6 +62,8 @@ class Returned:
     tree: object
     event_us: float | None
     wall_us: float
+    pair_us: float | None = None
+    """Of an empty call: device events round a kernel that does nothing."""
 
 
 class Guest:
@@ -146,14 +148,15 @@ class Guest:
         return self._timed(header | ({"board": board} if board else {}))
 
     def empty(self, tree: dict[str, Any], copied: int) -> Returned:
-        """All that a timed call costs without its kernel; `event_us` is how long the head start was."""
+        """All that a timed call costs without a candidate's kernel; `event_us` is how long the head start was."""
         return self._timed({"op": "empty", "data": tree, "copied": copied})
 
     def _timed(self, header: dict[str, Any]) -> Returned:
         start = time.perf_counter_ns()
         frame = self._ask(header, "returned")
         wall_us = (time.perf_counter_ns() - start) / 1e3
-        return Returned(frame.header.get("tree"), _microseconds(frame.header.get("event_us")), wall_us)
+        event_us, pair_us = (_microseconds(frame.header.get(name)) for name in ("event_us", "pair_us"))
+        return Returned(frame.header.get("tree"), event_us, wall_us, pair_us)
 
     def kernels(self) -> bytes:
         """Everything it recorded of the kernels launched, as it tells it."""

@@ -52,8 +52,11 @@ class GuestMode(Protocol):
     def board_call(self, kernel: Kernel, data: Any, clock: str, flush: bool, clone: bool) -> tuple[Any, float | None]:
         """What the kernel returns, and its time in microseconds as a GPU MODE evaluator would take it."""
 
-    def empty(self, copied: int) -> float | None:
-        """What a timed call does without its kernel, with a result of `copied` bytes copied; the head start's time."""
+    def empty(self, copied: int) -> tuple[float, float] | None:
+        """What a timed call does without its kernel, with a result of `copied` bytes copied.
+
+        Microseconds by device events: round the head start, and round a kernel that does nothing.
+        """
 
     def settle(self, join: bool = True) -> None:
         """Return when every copy asked for is done."""
@@ -97,7 +100,7 @@ class OffDevice:
         """Nothing is timed here."""
         return self.call(kernel, data, timed=False)
 
-    def empty(self, copied: int) -> float | None:
+    def empty(self, copied: int) -> tuple[float, float] | None:
         """Nothing is timed here."""
         return None
 
@@ -176,23 +179,27 @@ class OnDevice:
             end.record()
             self._synchronize()
             return result, start.elapsed_time(end) * 1e3
+        # A board's process has the device to itself. Ours shares it by turns: what follows finds our turn begun.
+        self._sleep(1)
         self._synchronize()
         start_ns = self._clock_ns()
         result = kernel(_cloned(data) if clone else data)
         self._synchronize()
         return result, (self._clock_ns() - start_ns) / 1e3
 
-    def empty(self, copied: int) -> float | None:
-        """The same steps; the events stand round the head start, and two plain allocations stand for the result."""
-        start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-        start.record()
+    def empty(self, copied: int) -> tuple[float, float] | None:
+        """The same steps round an empty kernel; two plain allocations stand for the result."""
+        begun, start, end = (torch.cuda.Event(enable_timing=True) for _ in range(3))
+        begun.record()
         self._sleep(HEAD_START_CYCLES)
+        start.record()
+        self._sleep(0)
         end.record()
         self._late_us(end, join=True)
         if copied:
             result, room = (torch.empty(copied, dtype=torch.uint8, device="cuda") for _ in range(2))
             room.copy_(result)
-        return start.elapsed_time(end) * 1e3
+        return begun.elapsed_time(start) * 1e3, start.elapsed_time(end) * 1e3
 
     def settle(self, join: bool = True) -> None:
         """Wait for the device."""

@@ -99,11 +99,12 @@ class Guest:
         for buffer in self._buffers.values():
             buffer.fetch()
         decode(header["data"], self._buffers)
-        head_start_us = self._mode.empty(int(header["copied"]))
+        head_start_us, pair_us = self._mode.empty(int(header["copied"])) or (None, None)
         for buffer in self._buffers.values():
             buffer.publish()
         self._mode.settle()
-        return {"op": "returned", "tree": {"t": "value", "value": None}, "event_us": head_start_us}
+        nothing = {"t": "value", "value": None}
+        return {"op": "returned", "tree": nothing, "event_us": head_start_us, "pair_us": pair_us}
 
     def _profile(self, header: Mapping[str, Any]) -> tuple[dict[str, Any], bytes]:
         kernel = self._kernel

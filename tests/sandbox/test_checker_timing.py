@@ -261,3 +261,12 @@ def test_a_board_of_another_kind_has_no_time(task: Task, monkeypatch: pytest.Mon
 )
 def test_when_a_board_stops(samples: list[float], stops: bool) -> None:
     assert board_time.enough(samples) is stops
+
+
+def test_what_events_say_of_an_empty_kernel_is_taken_off(task: Task) -> None:
+    calls = gpu_timing.Calls(task, SMALL)
+    calls.samples_us, calls.wall_us, calls.empty_us = [10.0, 12.0, 2.5], [100.0] * 3, [90.0] * 3
+    calls._pair_us, calls._head_start_us = [2.0, 3.0, 9.0], [0.0] * 3
+    measured = calls.measured("H200")
+    assert measured.pair_us == 3.0
+    assert measured.samples_us == (7.0, 9.0, gpu_timing.LEAST_US), "no kernel takes less than nothing"
