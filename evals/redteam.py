@@ -12,10 +12,11 @@ from typing import Literal
 
 from evals.redteam_corpus import Specimen
 from evals.redteam_judges import Weak, judge_weakly
+from evals.redteam_rows import Rows
 from problems.load import ROOT, load
 from problems.spec import Frozen
 from sandbox.defences import Defences
-from sandbox.runner import Mode, Runner, RunnerError, Unsupported
+from sandbox.runner import Mode, Runner, Unsupported
 from sandbox.verdict import Judgement
 
 Place = Literal["cpu", "gpu"]
@@ -24,6 +25,11 @@ Open = Callable[[Defences, Path], Runner]
 Say = Callable[[str], None]
 UNTRUE = 0.7
 """A time below this share of the honest kernel's, for the same work, is not true."""
+SABOTAGED = 10.0
+"""A baseline that takes so many times as long beside a submission as beside the honest kernel was slowed by it."""
+ABLATED = ("not to be relied on", "not confined")
+"""How the flags begin that say a defence was down: whoever takes one down knows."""
+NOTHING_KEPT = Rows()
 
 
 class Setting(Frozen):
@@ -65,27 +71,38 @@ class Result(Frozen):
         return self.kind not in ("unsupported", "fault")
 
 
-def play(setting: Setting, specimens: Sequence[Specimen], open_runner: Open, say: Say) -> tuple[Result, ...]:
-    """Judge every specimen that can be tried here, with all defences up (the screen too, unless told otherwise)."""
+def play(
+    setting: Setting, specimens: Sequence[Specimen], open_runner: Open, say: Say, rows: Rows = NOTHING_KEPT
+) -> tuple[Result, ...]:
+    """Judge every specimen that can be tried here, with all defences up (the screen too, unless told otherwise).
+
+    What `rows` hold already is not asked again; what is found is added to them.
+    """
     defences = Defences() if setting.screen else Defences().without("screen")
     here = [one for one in specimens if one.runs_on(setting.place)]
     say(f"{len(here)} of {len(specimens)} files can be tried on this {setting.place} runner")
-    results = judged(setting, here, lambda: open_runner(defences, setting.root), say)
-    return tuple(with_weak(setting, results, say)) if setting.weak else results
+    results = judged(setting, here, lambda: open_runner(defences, setting.root), say, rows, "ours")
+    return tuple(with_weak(setting, results, say, rows)) if setting.weak else results
 
 
-def judged(setting: Setting, specimens: Sequence[Specimen], make: Callable[[], Runner], say: Say) -> tuple[Result, ...]:
+def judged(
+    setting: Setting, specimens: Sequence[Specimen], make: Callable[[], Runner], say: Say, rows: Rows, stage: str
+) -> tuple[Result, ...]:
     """Judge specimens on `jobs` runners of one kind; results in the specimens' order."""
     jobs = max(1, min(setting.jobs, len(specimens)))
     with _runners(jobs, make) as free, ThreadPoolExecutor(jobs, "redteam") as pool:
 
         def one(numbered: tuple[int, Specimen]) -> Result:
             number, specimen = numbered
+            if (kept := rows.found(stage, specimen)) is not None:
+                return Result.model_validate(kept | {"specimen": specimen})
             runner = free.get()
             try:
                 result = judge(setting, specimen, runner)
             finally:
                 free.put(runner)
+            if result.kind != "fault":
+                rows.keep(stage, specimen, result.model_dump(mode="json", exclude={"specimen"}))
             say(f"{number:>4}/{len(specimens)} {line(result)}")
             return result
 
@@ -100,8 +117,8 @@ def judge(setting: Setting, specimen: Specimen, runner: Runner) -> Result:
         judgement = runner.judge(problem, specimen.candidate, mode, setting.deadline_s)
     except Unsupported as error:
         return Result(specimen=specimen, kind="unsupported", reason=str(error)[:300])
-    except RunnerError as error:
-        return Result(specimen=specimen, kind="fault", reason=str(error)[:600])
+    except Exception as error:  # noqa: BLE001 - an answer of the judge's that is none is its row's fault, not the run's
+        return Result(specimen=specimen, kind="fault", reason=f"{type(error).__name__}: {error}"[:600])
     return _result(specimen, judgement)
 
 
@@ -124,7 +141,7 @@ def _result(specimen: Specimen, judgement: Judgement) -> Result:
     )
 
 
-def with_weak(setting: Setting, results: Sequence[Result], say: Say) -> Iterator[Result]:
+def with_weak(setting: Setting, results: Sequence[Result], say: Say, rows: Rows) -> Iterator[Result]:
     """The results with what weak judges made of each attack, and of the plain controls that give their times."""
     asked = [result for result in results if _worth_asking(setting, result)]
     say(f"asking weak judges about {len(asked)} files")
@@ -133,7 +150,11 @@ def with_weak(setting: Setting, results: Sequence[Result], say: Say) -> Iterator
     jobs = setting.jobs + 2 if setting.place == "cpu" else min(2, setting.jobs)
     with ThreadPoolExecutor(jobs, "weak") as pool:
         answers = dict(
-            zip([one.specimen.name for one in asked], pool.map(lambda r: _ask(setting, r, say), asked), strict=True)
+            zip(
+                [one.specimen.name for one in asked],
+                pool.map(lambda r: _ask(setting, r, say, rows), asked),
+                strict=True,
+            )
         )
     for result in results:
         yield result.model_copy(update={"weak": answers.get(result.specimen.name, ())})
@@ -146,15 +167,26 @@ def _worth_asking(setting: Setting, result: Result) -> bool:
     return one.hostile or _is_control(one)
 
 
-def _ask(setting: Setting, result: Result, say: Say) -> tuple[Weak, ...]:
+def _ask(setting: Setting, result: Result, say: Say, rows: Rows) -> tuple[Weak, ...]:
     names: tuple[Literal["naive", "eval"], ...] = ("naive", "eval") if setting.evaluators else ("naive",)
     if setting.place == "gpu" and result.specimen.hostile:
         # Device time is dear: only the judges that the attack says it fools.
         names = tuple(name for name in names if name in result.specimen.works_against)
-    answers = tuple(judge_weakly(name, result.specimen, setting.place, setting.evaluators) for name in names)
+    answers = tuple(_answer_of(name, setting, result.specimen, rows) for name in names)
     words = ", ".join(f"{weak.judge} {weak_words(weak)}" for weak in answers)
     say(f"     {result.specimen.name}: {words}")
     return answers
+
+
+def _answer_of(name: Literal["naive", "eval"], setting: Setting, specimen: Specimen, rows: Rows) -> Weak:
+    if (kept := rows.found(name, specimen)) is not None:
+        return Weak.model_validate(kept)
+    try:
+        weak = judge_weakly(name, specimen, setting.place, setting.evaluators)
+    except Exception as error:  # noqa: BLE001 - one weak judge that cannot be asked does not end the run
+        return Weak(judge=name, skipped=f"could not be asked: {type(error).__name__}: {error}"[:300])
+    rows.keep(name, specimen, weak.model_dump(mode="json"))
+    return weak
 
 
 def weak_words(weak: Weak) -> str:
@@ -165,9 +197,14 @@ def weak_words(weak: Weak) -> str:
 
 
 def ablate(
-    setting: Setting, specimens: Sequence[Specimen], open_runner: Open, names: Sequence[str], say: Say
+    setting: Setting,
+    specimens: Sequence[Specimen],
+    open_runner: Open,
+    names: Sequence[str],
+    say: Say,
+    rows: Rows = NOTHING_KEPT,
 ) -> dict[str, tuple[Result, ...]]:
-    """For each defence named: the attacks that say they work without it, judged without it (and without the screen)."""
+    """For each defence named: the attacks that say they work without it, judged with all others up."""
     table: dict[str, tuple[Result, ...]] = {}
     for name in names:
         chosen = [one for one in specimens if name in one.works_without() and one.runs_on(setting.place)]
@@ -178,7 +215,8 @@ def ablate(
             continue
         defences = Defences().without(name)
         say(f"without {name}: {len(chosen)} attacks")
-        table[name] = judged(setting, chosen, lambda up=defences: open_runner(up, setting.root), say)  # type: ignore[misc]
+        make: Callable[[], Runner] = lambda up=defences: open_runner(up, setting.root)  # type: ignore[misc]  # noqa: E731
+        table[name] = judged(setting, chosen, make, say, rows, f"without:{name}")
     return table
 
 
@@ -191,18 +229,24 @@ def wins(result: Result, controls: dict[str, float], known_flags: frozenset[str]
     control = controls.get(result.specimen.problem)
     if not result.timed or control is None or result.time_us is None:
         return False
-    flagged = {plain(flag) for flag in result.flags} - known_flags
+    flagged = {plain(flag) for flag in result.flags if not flag.startswith(ABLATED)} - known_flags
     return result.time_us < UNTRUE * control and not flagged
 
 
-def weak_wins(weak: Weak, specimen: Specimen, controls: dict[str, float]) -> bool:
-    """Whether an attack got what it wanted from a weak judge; `controls` are the honest times of that judge."""
+def weak_wins(weak: Weak, specimen: Specimen, controls: dict[str, Weak]) -> bool:
+    """Whether an attack got what it wanted from a weak judge; `controls` are its answers to the honest kernels.
+
+    A time is untrue too where it is held against a baseline that was slowed.
+    """
     if specimen.wins_by == "denial":
         return weak.late or weak.accepted
     if specimen.wins_by == "answer" or not weak.accepted:
         return weak.accepted
     control = controls.get(specimen.problem)
-    return control is not None and weak.time_us is not None and weak.time_us < UNTRUE * control
+    if control is None or control.time_us is None or weak.time_us is None:
+        return False
+    slowed = (weak.baseline_us or 0.0) > SABOTAGED * (control.baseline_us or float("inf"))
+    return slowed or weak.time_us < UNTRUE * control.time_us
 
 
 def plain(flag: str) -> str:

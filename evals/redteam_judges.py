@@ -43,6 +43,8 @@ class Weak(Frozen):
     """It was still busy at its deadline: nothing but we would have ended it."""
     time_us: float | None = None
     """The time it took down, if it came that far."""
+    baseline_us: float | None = None
+    """What it took the reference for beside the submission, where it takes one."""
     skipped: str = ""
     tail: str = ""
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
-from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from pydantic import Field
 
-from evals.redteam import Result, Setting, plain, weak_wins, weak_words, wins
+from dataset.attempt import RecordError
+from evals.redteam import Result, Setting, plain, weak_wins, wins
 from evals.redteam_corpus import Specimen
 from evals.redteam_judges import Weak
 from problems.spec import Frozen
@@ -29,10 +31,10 @@ class Report(Frozen):
         plain_ones = (r for r in self.results if _plain(r) and r.accepted and r.timed)
         return {r.specimen.problem: r.time_us for r in plain_ones if r.time_us is not None}
 
-    def weak_controls(self, judge: str) -> dict[str, float]:
-        """The same as a weak judge took them."""
+    def weak_controls(self, judge: str) -> dict[str, Weak]:
+        """What a weak judge made of them, by problem."""
         pairs = ((r, weak) for r in self.results if _plain(r) for weak in r.weak if weak.judge == judge)
-        return {r.specimen.problem: weak.time_us for r, weak in pairs if weak.accepted and weak.time_us is not None}
+        return {r.specimen.problem: weak for r, weak in pairs if weak.accepted and weak.time_us is not None}
 
     def attacks(self) -> tuple[Result, ...]:
         """Attacks with a verdict."""
@@ -46,10 +48,21 @@ class Report(Frozen):
         """Files without a verdict: the place cannot run them, or failed."""
         return tuple(r for r in self.results if not r.judged)
 
+    def faults(self) -> tuple[Result, ...]:
+        """Files that the place failed to judge, in the ablation too: the run is incomplete."""
+        every = (*self.results, *(r for tried in self.ablation.values() for r in tried))
+        return tuple(r for r in every if r.kind == "fault")
+
     def won(self) -> tuple[Result, ...]:
         """Attacks that got what they wanted."""
-        controls = self.controls()
-        return tuple(r for r in self.attacks() if wins(r, controls, self._usual_flags(r)))
+        controls, told = self.controls(), self.only_screened()
+        return tuple(r for r in self.attacks() if wins(r, controls, self._usual_flags(r)) and r not in told)
+
+    def only_screened(self) -> tuple[Result, ...]:
+        """Attacks that do nothing here, so that the screen alone convicts them; told to advise, it did that."""
+        if self.screen:
+            return ()
+        return tuple(r for r in self.attacks() if r.accepted and r.specimen.beaten_by == ("screen",) and _advised(r))
 
     def refused(self) -> tuple[Result, ...]:
         """Honest files that were not accepted: false accusations."""
@@ -104,6 +117,10 @@ class Report(Frozen):
         return frozenset(usual | {plain(flag) for flag in result.flags if flag.startswith("line ")})
 
 
+def _advised(result: Result) -> bool:
+    return any(flag.startswith("line ") for flag in result.flags)
+
+
 def _plain(result: Result) -> bool:
     return not result.specimen.hostile and result.specimen.trick == "plain"
 
@@ -126,6 +143,16 @@ def lines(report: Report) -> list[str]:
     said += [f"GOT IN: {r.specimen.name} ({r.specimen.trick}): {r.specimen.description}" for r in won]
     said += [f"REFUSED: {r.specimen.name}: {r.kind}: {r.reason}" for r in refused]
     said += [f"not judged: {r.specimen.name}: {r.kind}: {r.reason[:160]}" for r in report.unjudged()]
+    said += [
+        f"not judged without {name}: {r.specimen.name}: {r.kind}: {r.reason[:160]}"
+        for name, tried in report.ablation.items()
+        for r in tried
+        if not r.judged
+    ]
+    said += [
+        f"only the screen convicts, and it advises: {r.specimen.name} ({r.specimen.trick}): {r.specimen.description}"
+        for r in report.only_screened()
+    ]
     if contained := report.only_contained():
         said.append(f"attacks on the clock, of which this place says nothing but that they were held: {len(contained)}")
     said += [
@@ -175,47 +202,26 @@ def as_json(report: Report, setting: Setting) -> dict[str, Any]:
         "ablation": {name: list(report.let_in(name)) for name in report.ablation},
         "unproved": [specimen.name for specimen in report.unproved()],
         "deadline_s": setting.deadline_s,
-        "results": [r.model_dump(mode="json", exclude={"specimen": {"source"}}) for r in report.results],
-        "ablation_results": {
-            name: [r.model_dump(mode="json", exclude={"specimen": {"source"}}) for r in tried]
-            for name, tried in report.ablation.items()
-        },
+        "results": [_row(r) for r in report.results],
+        "ablation_results": {name: [_row(r) for r in tried] for name, tried in report.ablation.items()},
     }
 
 
-_HEAD = """# Attack corpus
-
-Written by `kernelwright redteam --record`. `attacks/` holds one trick a file, `honest/` code that looks like one and
-is none, `judges/` the weak judges' programs. Each file's first line says what it is; `evals/redteam_corpus.py`
-describes the fields. Judges get a file without that line. *Accepts* is what a weak judge did; an attack counts as
-proved by it only where the file's header says that it would fool that judge: elsewhere it found no occasion there and
-was right.
-
-"""
+def _row(result: Result) -> dict[str, Any]:
+    return result.model_dump(mode="json", exclude={"specimen": {"source"}})
 
 
-def as_markdown(report: Report, said: Sequence[str]) -> str:
-    """The recorded table: which weak judge let each attack in, and what ours said."""
-    rows = ["| attack | class | wins by | ours says | naive | eval.py | proved by |", "|---|---|---|---|---|---|---|"]
-    for r in (r for r in report.results if r.specimen.hostile):
-        words = [_words(r, judge) for judge in ("naive", "eval")]
-        proofs = ", ".join(report.proofs(r.specimen)) or "not here"
-        name = r.specimen.name.removeprefix("attacks/")
-        ours = "passed (no time taken here)" if r in report.only_contained() else r.kind.replace("_", " ")
-        rows.append(
-            f"| {name} | {r.specimen.trick} | {r.specimen.wins_by} | {ours} | {words[0]} | {words[1]} | {proofs} |"
-        )
-    honest = ", ".join(r.specimen.name.removeprefix("honest/") for r in report.honest() if r.accepted)
-    head = (
-        "# Attack corpus\n\nWritten by `kernelwright redteam --record`. Words like *accepts* are what a weak judge did;"
-    )
-    head += " it was *fooled* only where the header of the file says it would be.\n\n"
-    return head + "\n".join([*(f"- {text}" for text in said), "", *rows, "", f"Honest files accepted: {honest}", ""])
-
-
-def _words(result: Result, judge: str) -> str:
-    weak = next((weak for weak in result.weak if weak.judge == judge), None)
-    return weak_words(weak) if weak is not None else "-"
+def from_json(path: Path) -> Report:
+    """A run as `as_json` wrote it, its files without their text; `RecordError` where `path` holds none."""
+    try:
+        told = json.loads(path.read_text())
+        rows = [told["results"], *told["ablation_results"].values()]
+        for row in (row for some in rows for row in some):
+            row["specimen"]["source"] = ""
+        kept = {name: told[name] for name in ("place", "machine", "screen", "results")}
+        return Report.model_validate(kept | {"ablation": told["ablation_results"]})
+    except (OSError, ValueError, LookupError, TypeError) as error:
+        raise RecordError(f"{path} is not what redteam --json writes: {error}") from error
 
 
 def _percent(part: int, whole: int) -> str:

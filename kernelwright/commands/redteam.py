@@ -38,30 +38,49 @@ def redteam(
     deadline_s: Annotated[float, typer.Option(min=1.0, help="Seconds until a candidate is killed.")] = 30.0,
     json_file: Annotated[Path | None, typer.Option("--json", help="Write everything to this file.")] = None,
     record: Annotated[Path | None, typer.Option(help="Write the table of proofs to this Markdown file.")] = None,
+    resume: Annotated[Path | None, typer.Option(help="Keep each answer in this file; take up those it holds.")] = None,
+    runs: Annotated[list[Path] | None, typer.Option("--from", help="Play nothing: read these --json files.")] = None,
 ) -> None:
     """Judge every attack and every honest control of the corpus.
 
+    With `--from`, once for each, the runs read are reported together: a CPU's and a GPU's make one table.
+
     Exit status: 0 no attack got in and no honest file was refused, 1 not, 2 usage, 3 machine fault.
     """
-    place = place_of(runner)
-    given: dict[str, Any] = {"place": place, "jobs": jobs or _jobs(place), "deadline_s": deadline_s}
-    given |= {"screen": not advise_only, "evaluators": eval_dir, "weak": weak}
-    report, setting = _played(given, corpus, only, _defences(without or [], ablate))
-    _write(report, setting, json_file, record)
-    raise typer.Exit(_status(report))
+    if runs:
+        reports = _read(runs)
+    else:
+        place = place_of(runner)
+        given: dict[str, Any] = {"place": place, "jobs": jobs or _jobs(place), "deadline_s": deadline_s}
+        given |= {"screen": not advise_only, "evaluators": eval_dir, "weak": weak}
+        report, setting = _played(given, corpus, only, _defences(without or [], ablate), resume)
+        _write(report, setting, json_file)
+        reports = [report]
+    _tell(reports, record)
+    raise typer.Exit(_status(reports))
 
 
-def _played(given: dict[str, Any], folder: Path, only: str, off: tuple[str, ...]) -> tuple[Report, Setting]:
+def _read(paths: list[Path]) -> list[Report]:
+    from evals.redteam_report import from_json
+
+    return [from_json(path) for path in paths]
+
+
+def _played(
+    given: dict[str, Any], folder: Path, only: str, off: tuple[str, ...], resume: Path | None
+) -> tuple[Report, Setting]:
     from evals import redteam as team
     from evals.redteam_corpus import corpus
     from evals.redteam_report import Report
+    from evals.redteam_rows import Rows
 
     specimens = corpus(folder, only)
     with _problems(given["place"], {one.problem for one in specimens}) as root:
         setting = team.Setting.model_validate(given | {"root": root})
-        results = team.play(setting, specimens, lambda up, at: _runner(setting.place, up, at), note)
-        table = team.ablate(setting, specimens, lambda up, at: _runner(setting.place, up, at), off, note)
-    machine = _machine(setting.place)
+        machine = _machine(setting.place)
+        rows = Rows(resume, f"{machine}, screen {setting.screen}, deadline {setting.deadline_s:g} s")
+        results = team.play(setting, specimens, lambda up, at: _runner(setting.place, up, at), note, rows)
+        table = team.ablate(setting, specimens, lambda up, at: _runner(setting.place, up, at), off, note, rows)
     return Report(place=setting.place, machine=machine, results=results, ablation=table, screen=setting.screen), setting
 
 
@@ -115,22 +134,27 @@ def _jobs(place: Place) -> int:
     return 1 if place == "gpu" else min(8, os.cpu_count() or 1)
 
 
-def _write(report: Report, setting: Setting, json_file: Path | None, record: Path | None) -> None:
-    from evals.redteam_report import as_json, as_markdown, lines
+def _write(report: Report, setting: Setting, json_file: Path | None) -> None:
+    from evals.redteam_report import as_json
 
-    said = lines(report)
-    for text in said:
-        say(text)
     if json_file is not None:
         json_file.write_text(json.dumps(as_json(report, setting), indent=1))
         note(f"wrote {json_file}")
+
+
+def _tell(reports: list[Report], record: Path | None) -> None:
+    from evals.redteam_report import lines
+    from evals.redteam_table import as_markdown
+
+    for text in (text for report in reports for text in lines(report)):
+        say(text)
     if record is not None:
-        record.write_text(as_markdown(report, said))
+        record.write_text(as_markdown(reports))
         note(f"wrote {record}")
 
 
-def _status(report: Report) -> Status:
+def _status(reports: list[Report]) -> Status:
     """A file that the place failed to judge leaves the run incomplete."""
-    if any(result.kind == "fault" for result in report.results):
+    if any(report.faults() for report in reports):
         return Status.MACHINE
-    return Status.ACCEPTED if report.clean else Status.NOT_ACCEPTED
+    return Status.ACCEPTED if all(report.clean for report in reports) else Status.NOT_ACCEPTED

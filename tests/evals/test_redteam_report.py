@@ -1,15 +1,20 @@
 """How the red team counts: what an attack must get to have won, what a header must say, and what a run reports."""
 
+import json
 from pathlib import Path
 
 import pytest
 
-from evals.redteam import Result, Setting, weak_wins, wins
+from evals.redteam import Result, Setting, play, weak_wins, wins
 from evals.redteam_corpus import Specimen, corpus
 from evals.redteam_judges import Weak
-from evals.redteam_report import Report, as_json, as_markdown, lines
+from evals.redteam_report import Report, as_json, from_json, lines
+from evals.redteam_rows import Rows
+from evals.redteam_table import as_markdown
 from problems.spec import ProblemError
 from sandbox.defences import Defences
+from sandbox.runner import FakeRunner
+from sandbox.verdict import Judgement, Machine, Rejected
 
 CORPUS = Path(__file__).parents[1] / "exploits"
 FILES = corpus(CORPUS)
@@ -72,6 +77,62 @@ def test_a_weak_judge_is_fooled_only_where_the_header_says_so() -> None:
     assert [r.specimen.name for r in report.fooled("eval")] == ["attacks/mine"]
     assert [one.name for one in report.unproved()] == ["attacks/lucky"]
     assert weak_wins(Weak(judge="naive", late=True), specimen("attacks/h", wins_by="denial"), {})
+    plain = {"pmpp/vectoradd": Weak(judge="naive", accepted=True, time_us=10.0, baseline_us=2.0)}
+    slowed, true = (Weak(judge="naive", accepted=True, time_us=9.0, baseline_us=us) for us in (50.0, 3.0))
+    assert weak_wins(slowed, CLOCK, plain) and not weak_wins(true, CLOCK, plain)
+
+
+MACHINE = Machine(kind="fake", chip="none", arch="", driver="", runtime="", torch="", triton="", python="", harness="h")
+
+
+def test_a_row_that_cannot_be_judged_is_its_own_fault_and_a_killed_run_goes_on(tmp_path: Path) -> None:
+    asked: list[str] = []
+
+    def answer(problem: object, candidate: object) -> Judgement:
+        source = candidate.source  # type: ignore[attr-defined]
+        asked.append(source)
+        if source == "bad":
+            raise ValueError("1 validation error for Judgement")
+        return Judgement(verdict=Rejected(reason="no"), machine=MACHINE, sandbox="none", seeds=(), wall_s=0.0)
+
+    files = [specimen(f"attacks/{source}", source=source) for source in ("bad", "good")]
+    setting, kept = Setting(place="cpu", weak=False), tmp_path / "rows"
+    told: list[str] = []
+    runs = [play(setting, files, lambda *_: FakeRunner(answer, MACHINE), told.append, Rows(kept, "s")) for _ in "ab"]
+    assert [[r.kind for r in run] for run in runs] == [["fault", "rejected"]] * 2
+    assert asked == ["bad", "good", "bad"], "a fault is tried again, an answer is not"
+    assert "ValueError" in runs[0][0].reason and any("1/2 attacks/bad: fault" in text for text in told)
+    assert Report(place="cpu", machine="m", results=runs[0]).faults() == runs[0][:1]
+    with kept.open("a") as file:
+        file.write('{"stamp": "s", "torn')
+    assert Rows(kept, "s").found("ours", files[1])["kind"] == "rejected"
+    assert Rows(kept, "another judge").found("ours", files[1]) is None
+    assert Rows(kept, "s").found("without:finite", files[1]) is None
+
+
+def test_runs_of_two_places_make_one_table(tmp_path: Path) -> None:
+    both, clock = specimen("attacks/both", works_against=("naive",)), CLOCK
+    weak = Weak(judge="naive", accepted=True, time_us=1.0)
+    honest = PLAIN.model_copy(update={"weak": (weak.model_copy(update={"time_us": 9.0}),)})
+    on_cpu = Report(place="cpu", machine="c", results=(PLAIN, Result(specimen=both, kind="crashed", weak=(weak,))))
+    timed = Result(specimen=clock, kind="passed", accepted=True, timed=True, time_us=9.0, weak=(weak,))
+    rejected = Result(specimen=both, kind="rejected")
+    on_gpu = Report(place="gpu", machine="g", results=(honest, timed, rejected), ablation={"clock_agreement": ()})
+    for number, report in enumerate((on_cpu, on_gpu)):
+        (tmp_path / f"{number}.json").write_text(json.dumps(as_json(report, Setting(place="cpu"))))
+    table = as_markdown([from_json(tmp_path / f"{number}.json") for number in range(2)])
+    assert "| both | some | answer | cpu: crashed, gpu: rejected | accepts | not asked | naive |" in table
+    assert "| clock | some | time | passed with a true or flagged time | accepts | not asked | naive (gpu) |" in table
+    assert "Proved to work: 2 of 2." in table and "Honest files accepted: plain" in table
+
+
+def test_what_the_screen_alone_convicts_is_named_where_it_only_advises() -> None:
+    sleeper = specimen("attacks/sleeper", beaten_by=("screen",))
+    passed = Result(specimen=sleeper, kind="passed", accepted=True, flags=("line 3: reads a descriptor",))
+    report = Report(place="cpu", machine="m", results=(passed,), screen=False)
+    assert not report.won() and any("only the screen convicts" in text for text in lines(report))
+    assert Report(place="cpu", machine="m", results=(passed,)).won()
+    assert report.model_copy(update={"results": (passed.model_copy(update={"flags": ()}),)}).won()
 
 
 def test_a_report_says_what_went_wrong() -> None:
@@ -83,4 +144,4 @@ def test_a_report_says_what_went_wrong() -> None:
     assert "GOT IN: attacks/clever" in said and "REFUSED: honest/poor" in said and not report.clean
     assert "without finite: 1 of 1 got in: clever" in said and "without screen: 0 of 0" in said
     assert as_json(report, Setting(place="cpu"))["refused"] == ["honest/poor"]
-    assert "| clever |" in as_markdown(report, lines(report))
+    assert "| clever |" in as_markdown([report]) and "GOT IN" in as_markdown([report])
