@@ -62,9 +62,20 @@ def work(problem: Problem, case: Case) -> Work:
     """Operations and bytes that one call of `case` needs at the least."""
     try:
         flops = {dtype: float(evaluate(text, case.params)) for dtype, text in problem.flops.items()}
-        return Work(flops=flops, bytes=float(evaluate(problem.bytes, case.params)))
+        moved, linked = (float(evaluate(text, case.params)) for text in (problem.bytes, problem.link_bytes))
+        return Work(flops=flops, bytes=moved, link_bytes=linked)
     except ExpressionError as error:
-        raise ProblemError(f"{problem.name}, case {case.spec()!r}: {error}; correct flops or bytes") from error
+        raise ProblemError(
+            f"{problem.name}, case {case.spec()!r}: {error}; correct flops, bytes or link_bytes"
+        ) from error
+
+
+def board_scale(problem: Problem, case: Case) -> float:
+    """The factor of the board's tolerance on `case`."""
+    try:
+        return float(evaluate(problem.board_check.scale, case.params))
+    except ExpressionError as error:
+        raise ProblemError(f"{problem.name}, case {case.spec()!r}: {error}; correct board_check.scale") from error
 
 
 def hidden_cases(
@@ -174,6 +185,10 @@ def _check(problem: Problem, path: Path) -> None:
     module = _case_module(path.with_name("cases.py"))
     published = (("tests", problem.tests), ("benchmarks", problem.benchmarks), ("small", problem.small))
     cases = [(f"{where}: {field}.{index}", case) for field, rows in published for index, case in enumerate(rows)]
+    if problem.board_timing.ranked_by == "weighted" and len(problem.board_timing.weights) != len(problem.benchmarks):
+        raise ProblemError(
+            f"{where}: board_timing.weights: must be one for each of {len(problem.benchmarks)} benchmarks"
+        )
     (keys, _), *_ = Counter(frozenset(case.params) for _, case in cases).most_common()
     for at, case in cases:
         if set(case.params) != keys:
@@ -184,6 +199,7 @@ def _check(problem: Problem, path: Path) -> None:
             raise ProblemError(f"{at}: {case.spec()!r} breaks the rule of cases.py; correct one of them")
         try:
             work(problem, case)
+            board_scale(problem, case)
         except ProblemError as error:
             raise ProblemError(f"{where}: {error}") from error
 

@@ -55,10 +55,14 @@ class Tolerance(Frozen):
 
 
 class BoardCheck(Frozen):
-    """The board's own rule: |out - theirs| <= atol + rtol * |theirs| at every element."""
+    """The board's own rule: |out - theirs| <= scale * (atol + rtol * |theirs|) at every element, or nearly."""
 
     rtol: float
     atol: float
+    scale: str = "1"
+    """A factor of both, an expression over the case's parameters."""
+    missed_share: float = 0.0
+    """The share of elements, at most, that may be off by more."""
     difference: Literal["fp32", "promoted"]
     """Where the difference is taken: in fp32, or in the promoted dtype of the pair (fp16 minus fp16 is fp16)."""
     source: str
@@ -72,7 +76,9 @@ class BoardTiming(Frozen):
     flush_l2: bool
     calls_per_sample: int = 1
     clone_inside: bool = False
-    ranked_by: Literal["geomean", "last", "mean"]
+    ranked_by: Literal["geomean", "last", "mean", "weighted"]
+    weights: tuple[float, ...] = ()
+    """One a benchmark case, where the score is the sum of the cases' times, each times its weight."""
     source: str
 
 
@@ -91,10 +97,27 @@ class Baseline(Frozen):
 
 
 class Work(Frozen):
-    """What one call must do at the least: operations by the dtype of their operands, and bytes through HBM once."""
+    """What one call must do at the least, on each GPU: operations by the dtype of their operands, and bytes."""
 
     flops: dict[DType, float]
     bytes: float
+    """Through HBM, each once."""
+    link_bytes: float = 0.0
+    """Between GPUs, in the busier direction."""
+
+
+class Origin(Frozen):
+    """Where a problem from elsewhere is read, in place. Its reference is untrusted code."""
+
+    kind: Literal["gpu-mode", "kernelbench"]
+    path: str
+    """Of the file that describes it, absolute."""
+    sources: dict[str, str]
+    """Its files, absolute, by the name under which its code imports them."""
+    matched: bool
+    """Whether its own check compares with its reference's answer, element by element."""
+    unmet: str = ""
+    """Why no machine of this judge can run it; empty where one can."""
 
 
 class Problem(Frozen):
@@ -126,7 +149,16 @@ class Problem(Frozen):
     """Operations of one call by operand dtype, each an arithmetic expression over the case's parameters."""
     bytes: str
     """Bytes that one call must move through HBM at the least, an expression over the case's parameters."""
+    link_bytes: str = "0"
+    """Bytes that one GPU must receive from the others, or send to them, whichever is more; likewise an expression.
+
+    Where `world_size` is above 1, `flops` and `bytes` too are those of one GPU.
+    """
+    world_size: int = 1
+    """GPUs of one host that a call runs on, a process on each."""
     baselines: tuple[Baseline, ...] = Field(default=())
+    origin: Origin | None = None
+    """None for the problems of this project."""
 
     def ranked(self) -> tuple[Case, ...]:
         """The benchmark cases that count for the board's score."""

@@ -8,7 +8,7 @@ import typer
 
 from kernelwright.console import escape, result_console, say, say_json, table
 from kernelwright.options import AsJson
-from problems.spec import Problem
+from problems.spec import BoardCheck, Problem
 
 app = typer.Typer(no_args_is_help=True, help="The problems: cases, layouts, tolerances, published times.")
 
@@ -52,7 +52,7 @@ def _show(problem: Problem) -> None:
         "input": problem.inputs,
         "returns": problem.returns,
         "our rule": f"rtol {rule.rtol:g}, and {rule.term_rtol:g} of the terms' magnitudes. {rule.reason}",
-        "board's check": f"rtol {problem.board_check.rtol:g}, atol {problem.board_check.atol:g}",
+        "board's check": _check(problem.board_check),
         "board's clock": f"{timing.clock}, L2 {'flushed' if timing.flush_l2 else 'not flushed'} ({timing.evaluator})",
         "operations": ", ".join(f"{text} in {dtype}" for dtype, text in problem.flops.items()),
         "HBM bytes": problem.bytes,
@@ -65,6 +65,12 @@ def _show(problem: Problem) -> None:
         for case in cases:
             say(f"  {case.label()}{'  (ranked)' if title == 'benchmark' and case in problem.ranked() else ''}")
     _show_baselines(problem)
+
+
+def _check(check: BoardCheck) -> str:
+    scale = f", both times {check.scale}" if check.scale != "1" else ""
+    missed = f"; {check.missed_share:.0%} of the elements may miss" if check.missed_share else ""
+    return f"rtol {check.rtol:g}, atol {check.atol:g}{scale}{missed}"
 
 
 def _show_baselines(problem: Problem) -> None:

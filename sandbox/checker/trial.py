@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from problems.load import board_scale
 from problems.spec import Case
 from sandbox.checker import answer
 from sandbox.checker.draws import Draws
@@ -110,7 +111,8 @@ class Bench:
         defences = self._task.defences
         asked = self._case.fill == "published" or not defences.our_tolerance
         theirs = self._task.reference.board_expected(data) if asked else None
-        board = None if theirs is None else board_accepts(out, theirs, self._task.problem.board_check)
+        scale = board_scale(self._task.problem, self._case)
+        board = None if theirs is None else board_accepts(out, theirs, self._task.problem.board_check, scale)
         exact, terms = self._task.reference.exact(data)
         error = compare(out, exact, terms, self._task.problem.tolerance, defences.finite)
         wrong = error.mismatches > 0 if defences.our_tolerance or board is None else not board

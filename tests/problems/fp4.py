@@ -1,8 +1,7 @@
-"""The fp4 problems with their references, wherever they lie, and how far an answer is from what is allowed."""
+"""The fp4 problems with their references, and how far an answer is from what is allowed."""
 
 import importlib.util
 from functools import cache
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -13,23 +12,17 @@ from problems.load import ROOT, _case_module
 from problems.spec import Problem
 from sandbox.checker.rule import compare
 
-UNLISTED = ROOT / "unlisted"
-"""Problems that are written, but which the judge cannot carry yet: `problems.names` does not show them."""
 Data = tuple[Any, ...]
-
-
-def root_of(name: str) -> Path:
-    return UNLISTED if (UNLISTED / name).is_dir() else ROOT
 
 
 @cache
 def problem(name: str) -> Problem:
-    return load(name, root_of(name))
+    return load(name)
 
 
 @cache
 def reference(name: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(f"tested_{name}", root_of(name) / name / "reference.py")
+    spec = importlib.util.spec_from_file_location(f"tested_{name}", ROOT / name / "reference.py")
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -37,7 +30,7 @@ def reference(name: str) -> ModuleType:
 
 
 def case_module(name: str) -> ModuleType:
-    return _case_module(root_of(name) / name / "cases.py")
+    return _case_module(ROOT / name / "cases.py")
 
 
 def draw(name: str, params: dict[str, Any], fill: str = "published", seed: int = 3) -> Data:

@@ -12,9 +12,10 @@ import torch
 
 from problems.formats import E2M1, E4M3FN
 from problems.fp4.reference import FP4, NV_SCALE, nv_values
+from problems.load import ROOT
 from problems.spec import Tolerance
 from sandbox.checker.rule import compare
-from tests.problems.fp4 import UNLISTED, Data, layout, same
+from tests.problems.fp4 import Data, layout, same
 
 SIZES = {"m": (40, 132), "n": (128, 256), "k": (512, 256), "g": 2}
 RULE = Tolerance(rtol=2**-10, term_rtol=1e-5, reason="as nvfp4-gemm")
@@ -22,7 +23,7 @@ RULE = Tolerance(rtol=2**-10, term_rtol=1e-5, reason="as nvfp4-gemm")
 
 @cache
 def module(file: str) -> ModuleType:
-    path = UNLISTED / "nvidia/nvfp4-group-gemm" / file
+    path = ROOT / "nvidia/nvfp4-group-gemm" / file
     spec = importlib.util.spec_from_file_location(f"group_{path.stem}", path)
     assert spec is not None and spec.loader is not None
     loaded = importlib.util.module_from_spec(spec)

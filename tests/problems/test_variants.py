@@ -81,11 +81,8 @@ def test_the_boards_answer_passes_our_rule(name: str) -> None:
     params, _, _, _ = WAYS[name]
     data = draw(name, params)
     theirs = reference(name).board_expected(data)
-    if theirs is None:
-        assert name == "pmpp/prefixsum"
-    else:
-        assert theirs.dtype == getattr(torch, load(name).output_dtype)
-        assert ratio(name, data, lambda _: theirs) <= MOST
+    assert name == "pmpp/prefixsum" or theirs.dtype == getattr(torch, load(name).output_dtype)
+    assert ratio(name, data, lambda _: theirs) <= MOST
 
 
 def exact(name: str) -> tuple[list[Any], np.ndarray]:

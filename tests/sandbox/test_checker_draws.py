@@ -2,12 +2,12 @@
 
 import pytest
 
+from problems.load import ROOT
 from problems.spec import Case
 from sandbox.checker.draws import Draws
 from sandbox.checker.layout import bits, same_bits
 from sandbox.checker.places import at, named, put, tensors
 from sandbox.checker.task import open_task
-from tests.problems.fp4 import root_of
 
 CASES = {
     "amd/mxfp4-mm": Case(params={"m": 3, "n": 16, "k": 64}),
@@ -29,7 +29,7 @@ CASES = {
 
 @pytest.mark.parametrize("name", CASES)
 def test_a_perturbed_input_is_one_that_could_have_been_drawn(name: str) -> None:
-    task = open_task(name, root_of(name), "cpu")
+    task = open_task(name, ROOT, "cpu")
     ruled_out = (*task.problem.writable, *task.repeating)
     seen = set()
     for _ in range(12):
