@@ -36,9 +36,11 @@ class Trial:
 
 
 class Bench:
-    """The shared buffers of one case, refilled for each call, and the guest that sees them."""
+    """The shared buffers of one case, refilled for each call, and the guest that sees them: room for `count` calls."""
 
-    def __init__(self, task: Task, case: Case, role: Role, guest: Guest, share: Share = HostMemory) -> None:
+    def __init__(
+        self, task: Task, case: Case, role: Role, guest: Guest, share: Share = HostMemory, count: int = 1
+    ) -> None:
         self._task, self._case, self._role, self._guest = task, case, role, guest
         self._draws = Draws(task, case)
         shapes = lay_out(task.shapes(case), task.problem.writable)
@@ -46,8 +48,9 @@ class Bench:
         self._shape = tuple(exact.shape)
         # Room for a result of a wider dtype than the right one, so that it is told apart from one that cannot be read.
         room = max(exact.numel() * task.output_dtype.itemsize, min(exact.numel() * 8, 1 << 26)) + ALIGNMENT
-        self._inputs = share(shapes.bytes)
-        self._result = share(room)
+        self._apart = -(-shapes.bytes // ALIGNMENT) * ALIGNMENT
+        self._inputs = share(self._apart * count)
+        self._result = share(room * count)
         self.tree = shapes.tree
         """The inputs as every call tells them."""
         guest.share(self.buffers)
