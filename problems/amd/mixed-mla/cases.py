@@ -15,9 +15,9 @@ def fits(params):
 
 
 def hidden(rng: random.Random, size: str) -> tuple[Case, ...]:
-    """Four shapes off the tile: the published values, the rope part, both ends, and scores far from zero."""
+    """Five shapes off the tile: the published values, rounded ones, the rope part, both ends, scores far from zero."""
     near = _small if size == "small" else _full
-    fills = ("published", "rope", "ends", rng.choice(("high", "low", "coarse")))
+    fills = ("published", "coarse", "rope", "ends", rng.choice(("high", "low")))
     return tuple(Case(params=near(rng), fill=fill) for fill in fills)
 
 

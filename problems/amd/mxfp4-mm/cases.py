@@ -17,10 +17,10 @@ def fits(params):
 
 
 def hidden(rng: random.Random, size: str) -> tuple[Case, ...]:
-    """Four shapes off the tile, the first with the published values; one has few rows."""
+    """Four shapes off the tile: the published values, blocks of zeros, two other fills, one of these with few rows."""
     near = _small if size == "small" else _full
     shapes = [near(rng), near(rng), near(rng), near(rng) | {"m": rng.randrange(1, 4)}]
-    fills = ["published", *rng.sample(FILLS[1:], 3)]
+    fills = ["published", "zero-blocks", *rng.sample(("wide", "rounding", "ones"), 2)]
     return tuple(Case(params=shape, fill=fill) for shape, fill in zip(shapes, fills, strict=True))
 
 

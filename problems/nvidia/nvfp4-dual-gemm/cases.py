@@ -20,10 +20,10 @@ def fits(params):
 
 
 def hidden(rng: random.Random, size: str) -> tuple[Case, ...]:
-    """Three shapes, the first with the published values; the last has a batch."""
+    """Three shapes: the published values, shut gates, and one other fill with a batch."""
     near = _small if size == "small" else _full
     shapes = [near(rng), near(rng), near(rng) | {"l": rng.randrange(2, 4)}]
-    fills = ["published", *rng.sample(FILLS[1:], 2)]
+    fills = ["published", "shut", rng.choice(("wide", "cancelling"))]
     return tuple(Case(params=shape, fill=fill) for shape, fill in zip(shapes, fills, strict=True))
 
 

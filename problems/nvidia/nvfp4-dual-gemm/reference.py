@@ -95,11 +95,13 @@ def _cancelling(codes, scales, generator):
 
 
 def _shut(codes, scales, generator):
-    """Gates far below zero and far above it, side by side: half of the answers vanish, and silu must not overflow."""
+    """Gates near -110 and near 110, side by side, at every k: half of the answers vanish, and exp overflows float32."""
     a, b1, b2 = codes
+    # Elements are 1 or 1.5 and scales, on average, what makes their k products sum up to 110.
+    width = (110 / (1.25**2 * 2 * a.shape[-1])) ** 0.5
     a, b1 = a & 0x33 | 0x22, b1 & 0x33 | 0x22
     negative = torch.randint(0, 2, b1[..., :1].shape, generator=generator, device=b1.device, dtype=torch.uint8) * 0x88
-    return [a, b1 | negative, b2], [scale * 0.125 + 0.125 for scale in scales]
+    return [a, b1 | negative, b2], [(scale * 0.5 + 0.75) * width for scale in scales]
 
 
 _FILLS = {"published": None, "wide": _wide, "cancelling": _cancelling, "shut": _shut}
