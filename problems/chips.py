@@ -12,6 +12,17 @@ from problems.spec import DType, Frozen, ProblemError
 Arch = Literal["gfx942", "gfx950", "sm_90", "sm_100a"]
 _MIB = 1 << 20
 _KIB = 1 << 10
+_AMD = "https://www.amd.com/content/dam/amd/en/documents/instinct-tech-docs/"
+_NVIDIA = "https://www.nvidia.com/en-us/data-center/"
+_NVIDIA_FLOOR = (
+    "launch floor: below the 2.7 us that an event pair alone reads, measured on an H200 (2026-11-21, "
+    "docs/decisions/clocks.md); the other chips' is taken from it"
+)
+_AMD_FLOOR = "launch floor: estimated, never measured here"
+
+
+MATRIX: frozenset[DType] = frozenset({"fp4", "fp8", "fp16", "bf16", "uint8"})
+"""Operand dtypes of the matrix units, which share them; the others' peaks are the vector units' or stand apart."""
 
 
 class Chip(Frozen):
@@ -50,9 +61,18 @@ class Chip(Frozen):
     """Dense peak by operand dtype, the faster of matrix and vector units; a dtype the chip lacks is missing."""
     matrix_clock_hz: dict[DType, float] = Field(default={})
     """Median clock in a long dense matrix product, where its maker published it: power holds it below `clock_hz`."""
+    sheet_clock_hz: float
+    """Clock at which its maker states the matrix peaks; parts run up to `clock_hz`."""
+    link_bytes_per_s: float
+    """To the other GPUs of its host, all links together, one direction."""
     launch_floor_us: float
-    """Time of an empty kernel between two device events, about."""
+    """Time of an empty kernel between two device events, at the least."""
     sources: tuple[str, ...]
+
+    @property
+    def last_level_bytes(self) -> int:
+        """The largest cache before HBM."""
+        return self.mall_bytes or self.l2_bytes * self.xcds
 
     def flops_per_s(self, dtype: DType) -> float:
         """Peak for `dtype`, or for the narrowest wider dtype the chip computes it in; `ProblemError` for none."""
@@ -60,6 +80,12 @@ class Chip(Frozen):
             if candidate in self.peak_flops_per_s:
                 return self.peak_flops_per_s[candidate]
         raise ProblemError(f"{self.name} has no peak rate for {dtype}; give one in problems/chips.py")
+
+    def highest_flops_per_s(self, dtype: DType) -> float:
+        """No part computes faster: matrix units at the highest clock; fp32 from six fp16 products, or three tf32."""
+        if dtype == "fp32":
+            return max(self.flops_per_s("fp32"), self.highest_flops_per_s("fp16") / 6)
+        return self.flops_per_s(dtype) * (self.clock_hz / self.sheet_clock_hz if dtype in MATRIX else 1.0)
 
     def roofline_us(self, flops: dict[DType, float], hbm_bytes: float) -> float:
         """The least time for this work: the slower of its arithmetic at peak and its bytes at HBM bandwidth."""
@@ -83,31 +109,18 @@ _WIDENING: dict[DType, tuple[DType, ...]] = {
 def _cdna3(cus: int, clock_hz: float) -> dict[DType, float]:
     """Operations per clock per CU of CDNA3: ISA guide and white paper."""
     per_clock: dict[DType, int] = {
-        "fp64": 256,
-        "fp32": 256,
-        "fp16": 2048,
-        "bf16": 2048,
-        "fp8": 4096,
-        "uint8": 4096,
-        "int32": 128,
-        "int64": 64,
-    }
+        "fp64": 256, "fp32": 256, "fp16": 2048, "bf16": 2048,
+        "fp8": 4096, "uint8": 4096, "int32": 128, "int64": 64,
+    }  # fmt: skip
     return {dtype: ops * cus * clock_hz for dtype, ops in per_clock.items()}
 
 
 def _cdna4(cus: int, clock_hz: float) -> dict[DType, float]:
     """Operations per clock per CU of CDNA4: white paper, table of peak rates."""
     per_clock: dict[DType, int] = {
-        "fp64": 128,
-        "fp32": 256,
-        "fp16": 4096,
-        "bf16": 4096,
-        "fp8": 8192,
-        "fp4": 16384,
-        "uint8": 8192,
-        "int32": 128,
-        "int64": 64,
-    }
+        "fp64": 128, "fp32": 256, "fp16": 4096, "bf16": 4096,
+        "fp8": 8192, "fp4": 16384, "uint8": 8192, "int32": 128, "int64": 64,
+    }  # fmt: skip
     return {dtype: ops * cus * clock_hz for dtype, ops in per_clock.items()}
 
 
@@ -133,12 +146,17 @@ _MI300X = Chip(
     mall_bytes_per_s=17.2e12,
     peak_flops_per_s=_cdna3(304, 2.1e9),
     matrix_clock_hz={"fp16": 1.115e9, "bf16": 1.207e9, "fp8": 1.230e9},
+    sheet_clock_hz=2.1e9,
+    link_bytes_per_s=7 * 64e9,
     launch_floor_us=3.0,
     sources=(
-        "AMD Instinct MI300X data sheet: 304 CUs, 2100 MHz, 192 GB, 5.3 TB/s, 1307.4 TFLOP/s fp16, 2614.9 fp8",
-        "AMD CDNA 3 white paper: 8 XCDs, 4 MB L2 each at 2 KB per clock, 256 MB Infinity Cache at 17.2 TB/s",
+        "304 CUs, 2100 MHz, 192 GB, 5.3 TB/s, 1307.4 TFLOP/s fp16, 2614.9 fp8, 7 links of 64 GB/s each way: AMD "
+        f"Instinct MI300X data sheet, {_AMD}data-sheets/amd-instinct-mi300x-data-sheet.pdf",
+        "8 XCDs, 4 MB L2 each at 2 KB per clock, 256 MB Infinity Cache at 17.2 TB/s: AMD CDNA 3 white paper, "
+        f"{_AMD}white-papers/amd-cdna-3-white-paper.pdf",
         "ROCm blog 'Measuring Max-Achievable FLOPs, part 2', table 1: 1115 MHz fp16, 1207 bf16, 1230 fp8 in dense GEMM",
         "LLVM AMDGPU target, GCNSubtarget for gfx90a and later: 512 unified VGPRs, granule 8, 8 waves per SIMD",
+        _AMD_FLOOR,
     ),
 )
 
@@ -163,10 +181,15 @@ _MI355X = Chip(
     mall_bytes=256 * _MIB,
     mall_bytes_per_s=17.2e12,
     peak_flops_per_s=_cdna4(256, 2.4e9),
+    sheet_clock_hz=2.4e9,
+    link_bytes_per_s=7 * 76.8e9,
     launch_floor_us=3.0,
     sources=(
-        "AMD Instinct MI355X data sheet: 256 CUs, 2400 MHz, 288 GB, 8 TB/s, 2.5 PFLOP/s fp16, 5.0 fp8, 10.1 fp4",
-        "AMD CDNA 4 white paper: 160 KB LDS per CU, 8 XCDs, 4 MB L2 each, 256 MB Infinity Cache",
+        "256 CUs, 2400 MHz, 288 GB, 8 TB/s, 2.5 PFLOP/s fp16, 5.0 fp8, 10.1 fp4, 7 links of 76.8 GB/s each way: AMD "
+        f"Instinct MI355X brochure, {_AMD}product-briefs/amd-instinct-mi355x-gpu-brochure.pdf",
+        "160 KB LDS per CU, 8 XCDs, 4 MB L2 each, 256 MB Infinity Cache (as fast as CDNA 3's): AMD CDNA 4 white paper, "
+        f"{_AMD}white-papers/amd-cdna-4-architecture-whitepaper.pdf",
+        _AMD_FLOOR,
     ),
 )
 
@@ -203,13 +226,20 @@ def _hopper(name: str, hbm_bytes: int, hbm_bytes_per_s: float, sheet: str) -> Ch
             "int32": 33.5e12,
             "int64": 16.7e12,
         },
+        sheet_clock_hz=1.83e9,
+        link_bytes_per_s=450e9,
         launch_floor_us=2.0,
-        sources=(sheet, "NVIDIA H100 Tensor Core GPU architecture white paper: 132 SMs, 228 KB, 50 MB L2"),
+        sources=(
+            sheet,
+            "NVIDIA H100 Tensor Core GPU architecture white paper: 132 SMs, 228 KB, 50 MB L2, NVLink 900 GB/s in both "
+            "directions together, matrix peaks at 1830 MHz, https://resources.nvidia.com/en-us-tensor-core",
+            _NVIDIA_FLOOR,
+        ),
     )
 
 
-_H100 = _hopper("H100", 80 * 10**9, 3.35e12, "NVIDIA H100 SXM data sheet: 80 GB, 3.35 TB/s")
-_H200 = _hopper("H200", 141 * 10**9, 4.8e12, "NVIDIA H200 SXM data sheet: 141 GB, 4.8 TB/s")
+_H100 = _hopper("H100", 80 * 10**9, 3.35e12, "NVIDIA H100 SXM data sheet: 80 GB, 3.35 TB/s, " + _NVIDIA + "h100/")
+_H200 = _hopper("H200", 141 * 10**9, 4.8e12, "NVIDIA H200 SXM data sheet: 141 GB, 4.8 TB/s, " + _NVIDIA + "h200/")
 
 _B200 = Chip(
     name="B200",
@@ -242,9 +272,14 @@ _B200 = Chip(
         "int32": 40e12,
         "int64": 20e12,
     },
+    sheet_clock_hz=2.25e15 / (148 * 8192),  # not stated: the peak over 8192 operations per clock and SM
+    link_bytes_per_s=900e9,
     launch_floor_us=2.0,
     sources=(
-        "NVIDIA Blackwell data sheet, HGX B200 per GPU, dense: 180 GB, 8 TB/s, 2.25 PFLOP/s fp16, 4.5 fp8, 9 fp4",
+        "180 GB, 8 TB/s, NVLink 1.8 TB/s in both directions together; dense 2.25 PFLOP/s fp16, 4.5 fp8, 9 fp4: NVIDIA "
+        "Blackwell data sheet, HGX B200 per GPU, https://resources.nvidia.com/en-us-blackwell-architecture",
+        "the same with fp32 and fp64, from there: https://glennklockwood.com/garden/processors/B200",
+        _NVIDIA_FLOOR,
     ),
 )
 

@@ -65,9 +65,7 @@ def work(problem: Problem, case: Case) -> Work:
         moved, linked = (float(evaluate(text, case.params)) for text in (problem.bytes, problem.link_bytes))
         return Work(flops=flops, bytes=moved, link_bytes=linked)
     except ExpressionError as error:
-        raise ProblemError(
-            f"{problem.name}, case {case.spec()!r}: {error}; correct flops, bytes or link_bytes"
-        ) from error
+        raise ProblemError(f"{problem.name}, case {case.spec()!r}: {error}; correct flops or bytes") from error
 
 
 def board_scale(problem: Problem, case: Case) -> float:

@@ -17,6 +17,7 @@ _RANKINGS = {
     "geomean": "the geometric mean over all of them",
     "last": "the last of them alone",
     "mean": "the mean over all of them",
+    "weighted": "a weighted sum over all of them",
 }
 
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
-import statistics
-from typing import Annotated, Literal, assert_never
+from typing import Annotated, Literal
 
 from pydantic import Field
 
+from problems.ranking import geomean, ranked_us
 from problems.spec import Case, Frozen, Problem
 from sandbox.profile import Profile as Profile
 from sandbox.timing import BoardTime as BoardTime
@@ -214,7 +213,7 @@ class Judgement(Frozen):
         times = [timing.us for timing in self._timings() if not isinstance(timing, Untimed)]
         if not times or self.time_kind == "none":
             return None
-        return math.exp(statistics.fmean(math.log(us) for us in times))
+        return geomean(times)
 
     def _timings(self) -> tuple[Timing, ...]:
         return self.verdict.timings if isinstance(self.verdict, Passed) else ()
@@ -227,23 +226,11 @@ def score_us(problem: Problem, judgement: Judgement) -> float | None:
     """
     if not isinstance(judgement.verdict, Passed) or judgement.geomean_us is None:
         return None
-    return _ranked(problem, [timing.us for timing in judgement.verdict.timings if not isinstance(timing, Untimed)])
+    return ranked_us(problem.board_timing, [None if t.kind == "none" else t.us for t in judgement.verdict.timings])
 
 
 def board_score_us(problem: Problem, judgement: Judgement) -> float | None:
     """What the board itself would have shown for this candidate on this chip, in microseconds; None if not taken."""
     if not isinstance(judgement.verdict, Passed) or not judgement.verdict.board_us:
         return None
-    return _ranked(problem, [time.us for time in judgement.verdict.board_us])
-
-
-def _ranked(problem: Problem, times: list[float]) -> float:
-    match problem.board_timing.ranked_by:
-        case "last":
-            return times[-1]
-        case "mean":
-            return statistics.fmean(times)
-        case "geomean":
-            return math.exp(statistics.fmean(math.log(us) for us in times))
-        case other:
-            assert_never(other)
+    return ranked_us(problem.board_timing, [time.us for time in judgement.verdict.board_us])

@@ -43,6 +43,25 @@ def show_problem(
         _show(problem)
 
 
+@app.command("bounds")
+def show_bounds(
+    name: Annotated[
+        str | None, typer.Argument(help="The problem, by its name or a board's; all where left out.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """The least time of each case on each chip, beside the bounds that the boards publish."""
+    from kernelwright.commands import bounds
+    from problems import load, names
+
+    found = [load(name)] if name else [load(each) for each in names()]
+    if as_json:
+        say_json({"problems": [bounds.as_data(problem) for problem in found]})
+    else:
+        for problem in found:
+            bounds.show(problem)
+
+
 def _show(problem: Problem) -> None:
     say(f"{problem.name}: {problem.title}", "bold")
     timing, rule = problem.board_timing, problem.tolerance
