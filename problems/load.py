@@ -193,6 +193,10 @@ def _check(problem: Problem, path: Path) -> None:
             raise ProblemError(f"{at}: its keys are not {', '.join(sorted(keys))}; every case needs the same keys")
         if case.fill not in module.FILLS:
             raise ProblemError(f"{at}: unknown fill {case.fill!r}; use one of {', '.join(module.FILLS)}")
+        if problem.world_size > 1 and not _has_ranks(problem, case):
+            said = case.params.get("world_size", "missing")
+            cure = f"give the number of ranks, 2 to {problem.world_size}"
+            raise ProblemError(f"{at}: world_size: {said}; {cure}")
         if not _fits(module, case):
             raise ProblemError(f"{at}: {case.spec()!r} breaks the rule of cases.py; correct one of them")
         try:
@@ -200,6 +204,11 @@ def _check(problem: Problem, path: Path) -> None:
             board_scale(problem, case)
         except ProblemError as error:
             raise ProblemError(f"{where}: {error}") from error
+
+
+def _has_ranks(problem: Problem, case: Case) -> bool:
+    ranks = case.params.get("world_size")
+    return isinstance(ranks, int) and not isinstance(ranks, bool) and 2 <= ranks <= problem.world_size
 
 
 def _fits(module: ModuleType, case: Case) -> bool:

@@ -80,12 +80,12 @@ class Pool:
 
     def _start(self, mode: str, under: Sequence[str] = ()) -> Guest:
         try:
-            return Guest(mode, self._wanted[mode], self._sandbox, environment(), _limits(mode), under)
+            return Guest(mode, self._wanted[mode], self._sandbox, environment(), limits(mode), under)
         except OSError as error:
             raise NotReady(f"cannot start a guest: {error}") from error
 
 
-def _limits(mode: str) -> Limits:
+def limits(mode: str) -> Limits:
     """A device guest maps far more than it uses; elsewhere half of this machine's memory is enough for one."""
     if mode == "device":
         return Limits()

@@ -42,7 +42,7 @@ class Bubblewrap:
         if os.geteuid() == 0:
             inner, own = [*as_nobody(shown.groups), *inner], _AS_ROOT
         env = {**env, "PYTHONPATH": str(CODE)}
-        calls = syscalls.filter_file()
+        calls = syscalls.filter_file(limits.loopback)
         try:
             outer = ["bwrap", *_FLAGS, *own, *(["--seccomp", str(calls)] if syscalls.known() else [])]
             command = whole.round([*outer, *_mounts(shown, limits), "--chdir", "/tmp", *inner])

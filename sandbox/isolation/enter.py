@@ -5,8 +5,11 @@ A script of its own with nothing but the standard library: ``enter.py PLAN PROGR
 
 import base64
 import ctypes
+import fcntl
 import json
 import os
+import socket
+import struct
 import sys
 from pathlib import Path
 from typing import Any
@@ -17,6 +20,7 @@ DETACH = 2
 SYS_PIVOT_ROOT = {"x86_64": 155, "aarch64": 41}
 PR_CAPBSET_DROP, PR_SET_NO_NEW_PRIVS, LAST_CAPABILITY = 24, 38, 63
 PR_SET_SECCOMP, SECCOMP_MODE_FILTER = 22, 2
+SIOCSIFFLAGS, IFF_UP = 0x8914, 1
 OLD, NEW = "/old", "/new"
 NOBODY = 65534
 WRITABLE_PROC = ("sys", "sysrq-trigger", "irq", "bus", "fs", "acpi", "scsi", "driver", "mtrr", "dma")
@@ -40,6 +44,8 @@ def main(plan: dict[str, Any], argv: list[str]) -> None:
     pivot_root(".", ".")
     check(_libc.umount2(b".", DETACH), "umount")
     os.chdir("/tmp")
+    if plan["loopback"]:
+        raise_loopback()
     drop(plan["view"]["groups"] if plan["nobody"] else None)
     refuse_calls(base64.b64decode(plan["filter"]))
     os.execvp(argv[0], argv)
@@ -98,6 +104,12 @@ def drop(groups: list[int] | None) -> None:
         os.setgid(NOBODY)
         os.setuid(NOBODY)
     check(_libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "no_new_privs")
+
+
+def raise_loopback() -> None:
+    """Switch the loopback of this network namespace on: it comes switched off."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        fcntl.ioctl(sock, SIOCSIFFLAGS, struct.pack("16sH22x", b"lo", IFF_UP))
 
 
 class SockFprog(ctypes.Structure):

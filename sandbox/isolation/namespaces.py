@@ -40,7 +40,8 @@ class Namespaces:
 
 def _start(argv: Sequence[str], env: Mapping[str, str], limits: Limits, gpu: bool, as_root: bool) -> Program:
     plan = {"view": dataclasses.asdict(view(gpu)), "tmp_bytes": limits.tmp_bytes, "nobody": as_root}
-    plan["filter"] = base64.b64encode(syscalls.filter_program()).decode()
+    plan["filter"] = base64.b64encode(syscalls.filter_program(loopback=limits.loopback)).decode()
+    plan["loopback"] = limits.loopback
     whole = cage(limits)
     inner = limited(argv, limits, count_processes=not whole.folders)
     enter = [sys.executable, "-I", "-S", str(_ENTER), json.dumps(plan), *inner]

@@ -37,6 +37,8 @@ class Limits:
     address_bytes: int | None = None
     processes: int = 512
     open_files: int = 4096
+    loopback: bool = False
+    """Whether its processes may reach one another over a loopback of their own, as the ranks of one candidate do."""
 
 
 def limited(argv: Sequence[str], limits: Limits, count_processes: bool = True) -> list[str]:

@@ -1,7 +1,8 @@
 """The system calls a confined guest may not make, as a classic BPF program for seccomp.
 
 What is refused ends in EPERM: other processes' memory, mounts and namespaces, the kernel's modules, keys, tracing and
-clocks, sockets of every family but UNIX ones. ``clone3`` ends in ENOSYS, as its flags lie in memory that no filter can
+clocks, sockets of every family but UNIX ones (where the guest has a loopback of its own, internet and netlink ones
+too: its network namespace holds nothing else). ``clone3`` ends in ENOSYS, as its flags lie in memory that no filter can
 read: the C library then takes ``clone``, whose flags are looked at. Device ioctls, and with them every GPU driver, are
 left alone. Numbers: Linux 6.12, ``arch/x86/entry/syscalls/syscall_64.tbl`` and ``scripts/syscall.tbl`` (arm64).
 """
@@ -32,6 +33,8 @@ sethostname 170 161       setdomainname 171 162     iopl 172 -                 i
 modify_ldt 154 -          uselib 134 -              sysfs 139 -                ustat 136 -
 """
 """Name, number on x86_64, number on aarch64."""
+_LOOPBACK = (socket.AF_INET, socket.AF_INET6, socket.AF_NETLINK)
+"""What gloo, NCCL and torch's rendezvous open; by netlink the C library lists interfaces."""
 _SOCKET, _CLONE, _CLONE3 = (41, 198), (56, 220), (435, 435)
 _NEW_NAMESPACES = 0x7E020000
 """CLONE_NEWUSER, NEWPID, NEWNET, NEWIPC, NEWUTS, NEWCGROUP and NEWNS."""
@@ -55,7 +58,7 @@ def numbers(machine: str) -> dict[str, int]:
     return {name: int(number) for name, number in zip(words[::3], words[1 + column :: 3], strict=True) if number != "-"}
 
 
-def filter_program(machine: str = "") -> bytes:
+def filter_program(machine: str = "", loopback: bool = False) -> bytes:
     """The filter as an array of ``struct sock_filter``, empty for an architecture it is not written for."""
     machine = machine or os.uname().machine
     if machine not in _ARCHITECTURES:
@@ -69,13 +72,15 @@ def filter_program(machine: str = "") -> bytes:
     program += [(_EQUAL, 0, 1, _CLONE3[column]), _MISSING]
     argument = (_LOAD, 0, 0, _FIRST_ARGUMENT_AT)
     program += [(_EQUAL, 0, 4, _CLONE[column]), argument, (_ANY_BIT, 0, 1, _NEW_NAMESPACES), _REFUSE, _ALLOW]
-    program += [(_EQUAL, 0, 4, _SOCKET[column]), argument, (_EQUAL, 1, 0, socket.AF_UNIX), _REFUSE, _ALLOW]
+    families = (socket.AF_UNIX, *(_LOOPBACK if loopback else ()))
+    allowed = [(_EQUAL, len(families) - index, 0, family) for index, family in enumerate(families)]
+    program += [(_EQUAL, 0, 3 + len(families), _SOCKET[column]), argument, *allowed, _REFUSE, _ALLOW]
     return b"".join(struct.pack("<HBBI", *instruction) for instruction in [*program, _ALLOW])
 
 
-def filter_file() -> int:
+def filter_file(loopback: bool = False) -> int:
     """A descriptor that reads as the filter, for a program that takes it so."""
     fd = os.memfd_create("filter")
-    os.write(fd, filter_program())
+    os.write(fd, filter_program(loopback=loopback))
     os.lseek(fd, 0, os.SEEK_SET)
     return fd
