@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import math
+import statistics
 from collections.abc import Callable
 from functools import cached_property
 from typing import Any
@@ -19,6 +21,7 @@ from sandbox.checker.trial import Bench, Share
 
 FLUSH_BYTES = 512 << 20
 """Twice the largest last-level cache of the chips we know (MI300X: 256 MiB)."""
+CALM_CALLS = 15
 SMALL_BYTES = 1 << 16
 """For the one-element tensors of an empty call: 128 of them."""
 
@@ -32,6 +35,8 @@ class Device:
         """How buffers are shared; None until `connect`."""
         self.control: Control | None = None
         """Makes the empty calls; without it no two clocks are compared."""
+        self.calm_us = math.inf
+        """What an empty call took before the candidate came; see `calm`."""
         self._small: Shared | None = None
 
     def connect(self, pool: Pool) -> None:
@@ -58,6 +63,22 @@ class Device:
             self._small = self._small or self.share(SMALL_BYTES)
             self.control.prepare(miniature(bench.tree), [self._small])
         return self.control.empty
+
+    def calm(self, tree: dict[str, Any]) -> None:
+        """Note what an empty call on `tree` takes, while no candidate is there that could make it take longer.
+
+        Nothing is noted where buffers are staged: what such a call takes hangs on the case.
+        """
+        self.calm_us = math.inf
+        if self.control is None or self.share in (None, HostMemory):
+            return
+        self._small = self._small or self.share(SMALL_BYTES)
+        self.control.prepare(miniature(tree), [self._small])
+        walls_us = []
+        for _ in range(CALM_CALLS):
+            self.flush()
+            walls_us.append(self.control.empty(0).wall_us)
+        self.calm_us = statistics.median(walls_us)
 
     @cached_property
     def _sweep(self) -> torch.Tensor:

@@ -16,7 +16,7 @@ from sandbox.checker import board_time
 from sandbox.checker.cases import check, drawn, judge_cases, worst
 from sandbox.checker.device import Device
 from sandbox.checker.guest import Forgery, Guest, Returned
-from sandbox.checker.layout import RESULT
+from sandbox.checker.layout import RESULT, lay_out
 from sandbox.checker.memory import HostMemory
 from sandbox.checker.outcome import Outcome, Progress, Refuted, Request
 from sandbox.checker.reader import reader
@@ -43,6 +43,8 @@ def judge(task: Task, request: Request, guest: Guest, device: Device, progress: 
     share = device.share or HostMemory
     if share is HostMemory:
         progress.flags.append(STAGED)
+    if request.mode is not Mode.TEST and task.defences.clock_agreement:
+        device.calm(lay_out(task.shapes(task.problem.benchmarks[0]), task.problem.writable).tree)
     timings: dict[int, Measured] = {}
     board: list[BoardTime] = []
     recorded: list[bytes] = []
@@ -79,7 +81,7 @@ def _time(task: Task, case: Case, mode: Mode, guest: Guest, device: Device, prog
     progress.case = case
     torch.cuda.empty_cache()
     bench = Bench(task, case, "benchmark", guest, device.share or HostMemory)
-    calls = Calls(task, case)
+    calls = Calls(task, case, device.calm_us)
     try:
         empty = device.prepare_empty(bench) if task.defences.clock_agreement else None
         for _ in range(WARM_UP):
@@ -95,7 +97,7 @@ def _time(task: Task, case: Case, mode: Mode, guest: Guest, device: Device, prog
     progress.checks.append(worst(calls.checks))
     progress.case = None
     measured = calls.measured(device.chip_name)
-    progress.flags += flags(task, measured, device)
+    progress.flags += flags(task, measured, device) + calls.disturbed()
     return measured
 
 
@@ -119,8 +121,12 @@ def flags(task: Task, measured: Measured, device: Device) -> list[str]:
 class Calls:
     """The calls of one benchmark case: every output checked, every sample kept."""
 
-    def __init__(self, task: Task, case: Case) -> None:
+    def __init__(self, task: Task, case: Case, calm_us: float = math.inf) -> None:
+        """`calm_us`: an empty call before the candidate came. Beside it one may take `clock.FLOOR_US` longer, and no
+        more is believed: who keeps the device or the host busy during empty calls would make its own seem short."""
         self._task, self._case = task, case
+        self._most_us = calm_us + clock.FLOOR_US
+        self._told_us: list[float] = []
         self.checks: list[CaseCheck] = []
         self.samples_us: list[float] = []
         self.wall_us: list[float] = []
@@ -155,9 +161,20 @@ class Calls:
             return
         device.flush()
         returned = empty(self._copied)
-        self.empty_us.append(returned.wall_us)
+        self._told_us.append(returned.wall_us)
+        self.empty_us.append(min(returned.wall_us, self._most_us))
         self._head_start_us.append(returned.event_us or 0.0)
         self._pair_us.append(returned.pair_us or 0.0)
+
+    def disturbed(self) -> list[str]:
+        """A flag where the candidate kept the device or the host busy while the empty calls were made."""
+        took_us = statistics.median(self._told_us) if self._told_us else 0.0
+        if took_us <= self._most_us:
+            return []
+        return [
+            f"{self._case.label()}: empty calls took {took_us:.0f} us beside the candidate, "
+            f"{self._most_us - clock.FLOOR_US:.0f} us before it: {self._most_us:.0f} us are believed"
+        ]
 
     @property
     def _hidden_us(self) -> float:

@@ -16,6 +16,7 @@ from sandbox.checker.device import Device
 from sandbox.checker.gpu_timing import FEWEST, MOST, WARM_UP, judge
 from sandbox.checker.guest import Guest, Returned
 from sandbox.checker.layout import lay_out
+from sandbox.checker.memory import HostMemory
 from sandbox.checker.outcome import Outcome, Progress, Request
 from sandbox.checker.pool import Pool
 from sandbox.checker.task import Task, open_task
@@ -150,6 +151,27 @@ def test_events_are_held_against_the_checkers_clock(
     assert device.flushes == 2 * len(timing.samples_us), "an empty call follows the same flush"
     told = [flag.split("us, ")[-1] for flag in progress.flags if "judge's clock" in flag]
     assert len(told) == (timing.agreement != "agree")
+
+
+@pytest.mark.usefixtures("paced")
+def test_empty_calls_that_a_candidate_slows_are_not_believed(task: Task, monkeypatch: pytest.MonkeyPatch) -> None:
+    one = Task(task.problem.model_copy(update={"benchmarks": (SMALL,)}), task.reference, "cpu", ROOT)
+    device, answered, called = Host("H200", None).with_control(), Guest._timed, list[dict[str, Any]]()
+    device.share = lambda size: HostMemory(size)  # not staged: an empty call costs the same on every case
+
+    def jammed(guest: Guest, header: dict[str, Any]) -> Returned:
+        returned = answered(guest, header)
+        called.extend([header] if header["op"] == "call" else [])
+        late_us = 2000 if header["op"] == "empty" and called else 0
+        return replace(returned, wall_us=returned.wall_us + late_us)
+
+    monkeypatch.setattr(Guest, "_timed", jammed)
+    outcome, progress, _ = judged(one, "takes 4000 says 2000", monkeypatch, device=device)
+    assert isinstance(outcome.verdict, Passed)
+    [timing] = outcome.verdict.timings
+    assert isinstance(timing, Measured) and timing.agreement == "disagree"
+    assert timing.us == pytest.approx(3600, rel=0.02), "4000 us, and no more than 400 of them hidden"
+    assert sum("before it" in flag for flag in progress.flags) == 1
 
 
 @pytest.mark.usefixtures("paced")
