@@ -13,10 +13,11 @@ from typing import Any
 import torch
 from torch.overrides import TorchFunctionMode
 
+from .figures import Figures
 from .gpu_stand_in import stand_ins
 
 HIP_VERSION = "6.4.43484"
-"""What `torch.version.hip` says while the GPU is emulated: the ROCm 6.4 of GPU MODE's MI300 machines."""
+"""What `torch.version.hip` says while an AMD GPU is emulated: the ROCm 6.4 of GPU MODE's MI300 machines."""
 
 _DEVICE = torch.device("cuda", 0)
 _GPU_TYPES = ("cuda", "hip")
@@ -65,10 +66,11 @@ def _names_device(value: Any) -> bool:
     return isinstance(value, str | torch.device)
 
 
-def install(arch: str, device_map: DeviceMap) -> None:
-    """Make `torch.cuda`, `torch.version` and `torch.set_default_device` speak of one `arch` device."""
-    torch.version.hip = HIP_VERSION
-    for name, value in stand_ins(arch).items():
+def install(chip: Figures, device_map: DeviceMap) -> None:
+    """Make `torch.cuda`, `torch.version` and `torch.set_default_device` speak of one such device."""
+    if not chip.is_cuda:
+        torch.version.hip = torch.version.hip or HIP_VERSION
+    for name, value in stand_ins(chip).items():
         setattr(torch.cuda, name, value)
     set_default = torch.set_default_device
     torch.set_default_device = lambda device: set_default(device_map.mapped(device))

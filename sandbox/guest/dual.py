@@ -20,6 +20,7 @@ from triton.runtime.cache import triton_key
 from triton.runtime.jit import JITFunction
 
 from . import floats, libdevice
+from .cuda_driver import CudaDriver
 from .hip_driver import HipDriver
 from .other_targets import OtherTargets
 from .record import Record, describe_source
@@ -30,8 +31,13 @@ _KEPT_NAMES = ("interpreter_semantic", "_InterpreterComparison")
 _depth = 0
 
 
-def install(targets: tuple[str, ...], record: Record, interpret: bool) -> OtherTargets:
-    """Make Triton compile for `targets`, launch as the first of them, note all in `record`, and maybe interpret."""
+def install(
+    targets: tuple[str, ...], record: Record, interpret: bool, told: dict[str, Any] | None = None
+) -> OtherTargets:
+    """Make Triton compile for `targets`, launch as the first of them, note all in `record`, and maybe interpret.
+
+    `told`: the figures of the first target, where it is a real GPU.
+    """
 
     def on_launch(source: Any, metadata: Any, grid: tuple[int, int, int], arguments: tuple[Any, ...]) -> None:
         function = getattr(source, "fn", None)
@@ -42,7 +48,8 @@ def install(targets: tuple[str, ...], record: Record, interpret: bool) -> OtherT
         if interpret and not record.tuning:
             run_interpreted(function, grid, arguments)
 
-    driver = HipDriver(targets, on_launch, record.as_tuning)
+    kind = CudaDriver if targets[0].startswith("sm_") else HipDriver
+    driver = kind(targets, on_launch, record.as_tuning, told)
     active_driver.set_active(driver)
     _watch_compiles(driver, record)
     others = OtherTargets(driver, record, JITFunction.run)

@@ -8,13 +8,12 @@ from collections.abc import Sequence
 import torch
 import triton
 import triton.language as tl
-from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
 from . import dual
+from .figures import target
 
 _SIZE = 64
-_WAVE = 64
 
 
 @triton.jit
@@ -33,6 +32,6 @@ def pay(mode: str, targets: Sequence[str]) -> None:
             return
         # The first target alone: the others are compiled in child processes, or not at all.
         source = ASTSource(_double, signature={"pointer": "*fp32", "SIZE": "constexpr"}, constexprs={(1,): _SIZE})
-        triton.compile(source, target=GPUTarget("hip", targets[0], _WAVE))
+        triton.compile(source, target=target(targets[0]))
         if mode == "emulate":
             dual.run_interpreted(_double, (1, 1, 1), (torch.zeros(_SIZE), _SIZE))

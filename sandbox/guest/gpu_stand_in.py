@@ -1,16 +1,15 @@
-"""What `torch.cuda` answers where there is no GPU: one idle AMD device whose work is done when a call returns."""
+"""What `torch.cuda` answers where there is no GPU: one idle device whose work is done when a call returns."""
 
 from __future__ import annotations
 
 import contextlib
 import time
 from collections.abc import Callable
-from types import SimpleNamespace
 from typing import Any
 
 import torch
 
-from .hip_driver import MAX_THREADS, PROPERTIES, WAVE
+from .figures import Figures
 
 _SILENT = (
     *("init", "synchronize", "set_device", "empty_cache", "set_stream", "reset_peak_memory_stats", "ipc_collect"),
@@ -73,10 +72,10 @@ def _no_graphs(*_: Any, **__: Any) -> Any:
     raise NotImplementedError("CUDA graphs are not emulated: launch the kernels directly")
 
 
-def stand_ins(arch: str) -> dict[str, Any]:
+def stand_ins(chip: Figures) -> dict[str, Any]:
     """Replacements for members of `torch.cuda`, by name. One function object each: torch._dynamo wants no twins."""
     return {
-        **{name: _constant(value) for name, value in _answers(arch).items()},
+        **{name: _constant(value) for name, value in _answers(chip).items()},
         **{name: _constant(None) for name in _SILENT},
         "current_stream": lambda *_: _Stream(),
         "default_stream": lambda *_: _Stream(),
@@ -90,8 +89,8 @@ def stand_ins(arch: str) -> dict[str, Any]:
     }
 
 
-def _answers(arch: str) -> dict[str, Any]:
-    figures = PROPERTIES[arch]
+def _answers(chip: Figures) -> dict[str, Any]:
+    total_bytes = chip.told["total_memory"]
     return {
         "is_available": True,
         "is_initialized": True,
@@ -99,32 +98,14 @@ def _answers(arch: str) -> dict[str, Any]:
         "is_current_stream_capturing": False,
         "device_count": 1,
         "current_device": 0,
-        "get_device_name": figures["name"],
-        "get_device_capability": figures["capability"],
-        "get_device_properties": _properties(arch),
-        "mem_get_info": (figures["total_memory"], figures["total_memory"]),
+        "get_device_name": chip.told["name"],
+        "get_device_capability": chip.capability,
+        "get_device_properties": chip.for_torch(),
+        "mem_get_info": (total_bytes, total_bytes),
         "memory_allocated": 0,
         "max_memory_allocated": 0,
         "memory_reserved": 0,
     }
-
-
-def _properties(arch: str) -> SimpleNamespace:
-    figures = PROPERTIES[arch]
-    return SimpleNamespace(
-        name=figures["name"],
-        gcnArchName=f"{arch}:sramecc+:xnack-",
-        major=figures["capability"][0],
-        minor=figures["capability"][1],
-        total_memory=figures["total_memory"],
-        multi_processor_count=figures["multiprocessor_count"],
-        warp_size=WAVE,
-        max_threads_per_block=MAX_THREADS,
-        max_threads_per_multi_processor=2048,
-        shared_memory_per_block=figures["max_shared_mem"],
-        regs_per_multiprocessor=65536,
-        L2_cache_size=4 << 20,
-    )
 
 
 def _constant(value: Any) -> Callable[..., Any]:

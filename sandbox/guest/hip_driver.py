@@ -2,8 +2,7 @@
 
 Triton asks its active driver for a target, device limits and a launcher. This one answers for one chip per device
 number, so that `JITFunction` keeps a cache per target, and its launcher calls `on_launch` where a real one would start
-the kernel. Limits are those Triton's own AMD driver reports: LDS per workgroup 64 KiB on gfx942 and 160 KiB on gfx950
-(AMD CDNA3 and CDNA4 ISA guides), 1024 threads per workgroup.
+the kernel. Limits are those Triton's own AMD driver reports (`figures`).
 """
 
 from __future__ import annotations
@@ -16,32 +15,7 @@ import torch
 from triton.backends.compiler import GPUTarget
 from triton.backends.driver import DriverBase
 
-MAX_THREADS = 1024
-WAVE = 64
-
-PROPERTIES: dict[str, dict[str, Any]] = {
-    "gfx942": {
-        "name": "AMD Instinct MI300X",
-        "multiprocessor_count": 304,
-        "max_shared_mem": 64 << 10,
-        "sm_clock_rate": 2_100_000,
-        "mem_clock_rate": 1_300_000,
-        "mem_bus_width": 8192,
-        "total_memory": 192 << 30,
-        "capability": (9, 4),
-    },
-    "gfx950": {
-        "name": "AMD Instinct MI355X",
-        "multiprocessor_count": 256,
-        "max_shared_mem": 160 << 10,
-        "sm_clock_rate": 2_400_000,
-        "mem_clock_rate": 2_000_000,
-        "mem_bus_width": 8192,
-        "total_memory": 288 << 30,
-        "capability": (9, 5),
-    },
-}
-"""Data-sheet figures by target: clocks in kHz, bus width in bits, sizes in bytes."""
+from .figures import MAX_THREADS, Figures, figures, target
 
 Launch = Callable[[Any, Any, tuple[int, int, int], tuple[Any, ...]], None]
 """Called with the kernel's source, its metadata, the grid and every argument in the kernel's order."""
@@ -50,14 +24,12 @@ Launch = Callable[[Any, Any, tuple[int, int, int], tuple[Any, ...]], None]
 class _Utilities:
     """The part of a driver that loads code objects and knows device limits."""
 
-    def __init__(self, targets: tuple[str, ...]) -> None:
-        self._targets = targets
+    def __init__(self, chips: tuple[Figures, ...]) -> None:
+        self._chips = chips
 
     def get_device_properties(self, device: int) -> dict[str, Any]:
-        """Limits and figures of one device, under the names Triton's AMD driver gives them."""
-        arch = self._targets[device]
-        common = {"max_num_regs": 512, "warpSize": WAVE, "arch": f"{arch}:sramecc+:xnack-"}
-        return {**PROPERTIES[arch], **common}
+        """Limits and figures of one device, under the names Triton's driver gives them."""
+        return self._chips[device].for_triton()
 
     def load_binary(self, name: str, kernel: bytes, shared: int, device: int) -> tuple[int, int, int, int, int]:
         """Module, function, registers, spills, most threads: only the last is looked at without a device."""
@@ -70,21 +42,35 @@ class _Utilities:
 class HipDriver(DriverBase):
     """Answers for `targets`, device n being the n-th; launches on device 0 go to `on_launch`."""
 
-    def __init__(self, targets: tuple[str, ...], on_launch: Launch, as_tuning: Callable[[], Any]) -> None:
+    def __init__(
+        self,
+        targets: tuple[str, ...],
+        on_launch: Launch,
+        as_tuning: Callable[[], Any],
+        told: dict[str, Any] | None = None,
+    ) -> None:
+        """`told`: what is known of the first target, where it is a real GPU."""
         self.targets = targets
-        self.utils = _Utilities(targets)
+        self._chips = tuple(figures(arch, told if number == 0 else None) for number, arch in enumerate(targets))
+        self.utils = _Utilities(self._chips)
         self._device = 0
         self._as_tuning = as_tuning
+
+        prepare = self.prepare_launcher
 
         class Launcher:
             def __init__(self, source: Any, metadata: Any) -> None:
                 self._source, self._metadata = source, metadata
+                prepare(source, metadata)
 
             def __call__(self, x: int, y: int, z: int, *rest: Any) -> None:
                 # stream, function, packed metadata, launch metadata, enter hook, exit hook come before the arguments.
                 on_launch(self._source, self._metadata, (int(x), int(y), int(z)), rest[6:])
 
         self.launcher_cls = Launcher
+
+    def prepare_launcher(self, source: Any, metadata: Any) -> None:
+        """Called when a compiled kernel is first made ready to launch: there is nothing to be done."""
 
     @contextlib.contextmanager
     def on(self, device: int) -> Iterator[None]:
@@ -102,7 +88,7 @@ class HipDriver(DriverBase):
 
     def get_current_target(self) -> GPUTarget:
         """The current device as a compile target."""
-        return GPUTarget("hip", self.targets[self._device], WAVE)
+        return target(self.targets[self._device])
 
     def get_current_device(self) -> int:
         """Number of the current device."""
@@ -117,7 +103,7 @@ class HipDriver(DriverBase):
 
     def get_device_capability(self, device: int | None = None) -> tuple[int, int]:
         """Major and minor number of the first target."""
-        return PROPERTIES[self.targets[0]]["capability"]
+        return self._chips[0].capability
 
     def get_active_torch_device(self) -> torch.device:
         """What candidates know it as."""

@@ -13,6 +13,7 @@ import triton
 from triton.runtime import driver as active_driver
 
 from . import device_map, dual, floats, memory
+from .figures import figures
 from .launches import LaunchWatch
 from .record import Record
 
@@ -66,16 +67,16 @@ class GuestMode(Protocol):
 
 
 class OffDevice:
-    """Emulation and capture: a HIP machine without a chip. Compiles for `targets`, launches as the first of them."""
+    """Emulation and capture: a machine without its chip. Compiles for `targets`, launches as the first of them."""
 
-    def __init__(self, targets: Sequence[str], interpret: bool) -> None:
+    def __init__(self, targets: Sequence[str], interpret: bool, told: dict[str, Any] | None = None) -> None:
         self.record = Record()
         self.device_type = "cpu" if interpret else "meta"
         self._map = device_map.DeviceMap(self.device_type)
-        device_map.install(targets[0], self._map)
+        device_map.install(figures(targets[0], told), self._map)
         if interpret:
             floats.install()
-        self._others = dual.install(tuple(targets), self.record, interpret)
+        self._others = dual.install(tuple(targets), self.record, interpret, told)
 
     def versions(self) -> dict[str, str]:
         """Library versions; there is no device."""
@@ -232,13 +233,13 @@ def _cloned(data: Any) -> Any:
     return type(data)(_cloned(part) for part in data) if isinstance(data, tuple | list) else data
 
 
-def make_mode(name: str, targets: Sequence[str]) -> GuestMode:
-    """The mode of that name: ``emulate``, ``capture`` or ``device``."""
+def make_mode(name: str, targets: Sequence[str], told: dict[str, Any] | None = None) -> GuestMode:
+    """The mode of that name: ``emulate``, ``capture`` or ``device``; `told` are a captured chip's own figures."""
     match name:
         case "emulate":
             return OffDevice(targets, interpret=True)
         case "capture":
-            return OffDevice(targets[:1], interpret=False)
+            return OffDevice(targets[:1], interpret=False, told=told)
         case "device":
             return OnDevice()
         case other:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from . import profile, wire
+from . import cache, profile, wire
 from .memory import Buffer
 from .modes import GuestMode, Kernel
 from .record import Record, causes
@@ -35,6 +35,7 @@ class Guest:
         self._workplace = workplace
         self._kernel: Kernel | None = None
         self._buffers: dict[int, Buffer] = {}
+        self._cache = cache.own()
 
     def serve(self, sock: socket.socket) -> None:
         """Say ready, answer frames, return when the other side is gone."""
@@ -50,6 +51,10 @@ class Guest:
         match frame.op:
             case "load":
                 return self._load(frame.payload.decode()), b""
+            case "stock":
+                return {"op": "stocked", "files": self._cache.unpack(frame.payload)}, b""
+            case "cache":
+                return {"op": "cache"}, self._cache.pack()
             case "buffers":
                 return self._map(frame), b""
             case "call":
@@ -109,6 +114,7 @@ class Guest:
     def _profile(self, header: Mapping[str, Any]) -> tuple[dict[str, Any], bytes]:
         kernel = self._kernel
         if kernel is None:
+        self._cache.begin()
             raise RuntimeError("called before a candidate was loaded")
         data = decode(header["data"], self._buffers)
         return {"op": "profiled"}, profile.take(lambda: kernel(data))

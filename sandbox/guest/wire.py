@@ -11,6 +11,8 @@ The checker speaks, the guest answers each frame with one frame:
 op         checker sends                                        guest answers
 =========  ===================================================  ====================================================
 (ready)    nothing: the guest speaks first, once, when warm     ``{"op": "ready", "versions": {...}}``
+stock      payload: what ``cache`` answered in another guest     ``{"op": "stocked", "files": n}``
+           of the candidate that is loaded next
 load       payload: the candidate's source, UTF-8               ``{"op": "loaded"}`` or ``failed``
 buffers    ``items: [{"id": 0, "bytes": n, "kind": "host"}]``,  ``{"op": "mapped"}``
            one descriptor each; replaces earlier buffers
@@ -21,6 +23,8 @@ empty      ``data``; ``copied``: bytes of the result that an    as for ``call``;
            answered call copied, 0 where it copied none         start took
 profile    ``data``: tree of the input tuple                    ``{"op": "profiled"}``, payload: JSON, see `profile`
 kernels    ``after``: launches already fetched                  ``{"op": "kernels"}``, payload: JSON, see `capture`
+cache      nothing                                              ``{"op": "cache"}``, payload: the kernels compiled
+                                                                since ``load``, see `cache`
 =========  ===================================================  ====================================================
 
 ``failed`` and ``raised`` carry ``log``, a traceback cut to `MAX_LOG` characters. ``event_us`` is null unless timed.

@@ -23,11 +23,12 @@ RESULT_ID = 99
 class GuestClient:
     """One guest process; `log` gathers what its candidate prints."""
 
-    def __init__(self, mode: str, targets: str, log: Path) -> None:
+    def __init__(self, mode: str, targets: str, log: Path, *options: str) -> None:
         ours, theirs = socket.socketpair()
         self._log = log.open("wb")
         environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(SANDBOX), "HOME": str(log.parent)}
-        command = [sys.executable, "-P", "-c", _EXEC_ON_FD_3.format(fd=theirs.fileno(), mode=mode, targets=targets)]
+        words = ["--mode", mode, "--targets", targets, *options]
+        command = [sys.executable, "-P", "-c", _EXEC_ON_FD_3.format(fd=theirs.fileno(), words=words)]
         self._process = subprocess.Popen(
             command, pass_fds=[theirs.fileno()], env=environment, cwd=log.parent, stdout=self._log, stderr=self._log
         )
@@ -116,5 +117,5 @@ _EXEC_ON_FD_3 = """
 import os, sys
 os.dup2({fd}, 3) if {fd} != 3 else None
 os.set_inheritable(3, True)
-os.execv(sys.executable, [sys.executable, "-m", "guest", "--mode", "{mode}", "--targets", "{targets}"])
+os.execv(sys.executable, [sys.executable, "-m", "guest", *{words}])
 """
