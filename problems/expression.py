@@ -1,8 +1,9 @@
 """Arithmetic over named values: ``2*m*n*k``, ``4*ceildiv(n, 128)``, ``BLOCK_M*BLOCK_K*NUM_STAGES <= lds_bytes``.
 
 A problem's work and a knob space's constraints are data, so they are parsed and walked, never executed. Numbers,
-names, ``+ - * / // % **``, comparisons, ``and or not``, ``a if test else b``, and the functions `min`, `max` and
-`ceildiv`. Text, depth and the size of every intermediate result are bounded.
+names, ``+ - * / // % **``, comparisons, ``and or not``, ``a if test else b``, and the functions `min`, `max`,
+`ceildiv` and `sum`: ``sum(m*n)`` adds up the products of lists m and n, entry by entry. Text, depth and the size of
+every intermediate result are bounded.
 """
 
 from __future__ import annotations
@@ -95,6 +96,8 @@ def _visit(node: ast.expr, values: Mapping[str, object]) -> Value:
             return _compare(node, values)
         case ast.IfExp(test=test, body=body, orelse=orelse):
             return _visit(body if _visit(test, values) else orelse, values)
+        case ast.Call(func=ast.Name(id="sum"), args=[argument], keywords=[]):
+            return _sum(argument, values)
         case ast.Call(func=ast.Name(id=name), args=arguments, keywords=[]) if arguments:
             return _call(name, [_number(argument, values) for argument in arguments])
         case _:
@@ -151,6 +154,17 @@ def _compare(node: ast.Compare, values: Mapping[str, object]) -> bool:
     return True
 
 
+def _sum(node: ast.expr, values: Mapping[str, object]) -> int | float:
+    """`node` for each entry of the lists that it names, added up."""
+    names = {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
+    lists = {name: value for name in names if isinstance(value := values.get(name), tuple)}
+    lengths = {len(value) for value in lists.values()}
+    if len(lengths) != 1:
+        raise ExpressionError(f"sum({ast.unparse(node)}) needs lists of one length")
+    entries = ({**values, **dict(zip(lists, each, strict=True))} for each in zip(*lists.values(), strict=True))
+    return _bounded(sum(_number(node, entry) for entry in entries))
+
+
 def _call(name: str, arguments: list[int | float]) -> int | float:
     match name, arguments:
         case "min", _:
@@ -161,7 +175,7 @@ def _call(name: str, arguments: list[int | float]) -> int | float:
             return -(-numerator // denominator)
         case _:
             raise ExpressionError(
-                f"{name} of {len(arguments)} values is not defined; there are min, max, ceildiv(a, b)"
+                f"{name} of {len(arguments)} values is not defined; there are min, max, ceildiv(a, b), sum(lists)"
             )
 
 

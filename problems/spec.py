@@ -35,7 +35,8 @@ class Case(Frozen):
 
     def spec(self) -> str:
         """The case as a line of GPU MODE's case file, without its seed: ``m: 64; n: 64; k: 128``."""
-        return "; ".join(f"{name}: {value}" for name, value in self.params.items())
+        shown = {name: list(value) if isinstance(value, tuple) else value for name, value in self.params.items()}
+        return "; ".join(f"{name}: {value}" for name, value in shown.items())
 
     def label(self) -> str:
         """The spec, with the fill where it is not the published one."""
@@ -135,14 +136,23 @@ class Problem(Frozen):
     """The tuple that `custom_kernel` receives, with dtypes, shapes and strides in elements."""
     returns: str
     output_dtype: str
-    """torch's name of the returned dtype: ``bfloat16``."""
-    writable: tuple[int, ...] = ()
-    """Indices in the input tuple of the buffers a kernel may write; every other input must come back unchanged."""
+    """torch's name of the returned dtype, ``bfloat16``; of every tensor's where several are returned."""
+    part_dtypes: tuple[str, ...] = ()
+    """One for each returned tensor, where they differ."""
+    writable: tuple[int | str, ...] = ()
+    """Where in the inputs the buffers lie that a kernel may write: ``2``, or ``"0/*/2"`` for a place further down, with
+    ``*`` for any key. Every other input must come back unchanged."""
+    updated: tuple[int | str, ...] = ()
+    """Buffers that hold something a kernel needs, and that it may change, like a cache."""
+    on_host: tuple[int | str, ...] = ()
+    """Inputs that lie in the host's memory."""
     tests: tuple[Case, ...]
     benchmarks: tuple[Case, ...]
     small: tuple[Case, ...]
     """Cases an interpreter can run in about a second."""
     tolerance: Tolerance
+    part_tolerances: tuple[Tolerance, ...] = ()
+    """One for each returned tensor, where they differ; the first is `tolerance`."""
     board_check: BoardCheck
     board_timing: BoardTiming
     flops: dict[DType, str]

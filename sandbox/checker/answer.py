@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -21,6 +22,43 @@ class Forged(Exception):
 
 class Unfit(Exception):
     """An honest answer that is not what the problem asks for: its type, dtype or shape."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One tensor that is to be returned."""
+
+    dtype: torch.dtype
+    shape: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """All that is to be returned: the one part itself, or `several` in a tuple or a list."""
+
+    parts: tuple[Part, ...]
+    several: bool = False
+
+
+def read_all(tree: object, wanted: Wanted, buffers: Mapping[int, int], exact: bool = True) -> list[tuple[int, Span]]:
+    """Of every part, the buffer's id and the place in it; see `read`."""
+    if not wanted.several:
+        return [read(tree, wanted.parts[0].dtype, wanted.parts[0].shape, buffers, exact)]
+    node, count = _object(tree), len(wanted.parts)
+    if node["t"] not in ("tuple", "list"):
+        raise Unfit(f"custom_kernel must return {count} tensors in a tuple or list, not {_described(node)}")
+    items = node.get("items")
+    if set(node) != {"t", "items"} or not isinstance(items, list):
+        raise Forged("a sequence's fields are not those of the protocol")
+    if len(items) != count:
+        raise Unfit(f"custom_kernel returned {len(items)} things, the case asks for {count} tensors")
+    found = []
+    for index, (item, part) in enumerate(zip(items, wanted.parts, strict=True)):
+        try:
+            found.append(read(item, part.dtype, part.shape, buffers, exact))
+        except Unfit as unfit:
+            raise Unfit(f"of {count} tensors, number {index}: {unfit}") from unfit
+    return found
 
 
 def read(

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from sandbox.checker.guest import Guest, NotReady, Returned
-from sandbox.checker.layout import ALIGNMENT
+from sandbox.checker.layout import ALIGNMENT, INPUTS
 from sandbox.checker.memory import Shared
 from sandbox.checker.pool import Pool
 
@@ -68,8 +68,8 @@ def miniature(tree: dict[str, Any], at: int = 0) -> dict[str, Any]:
 def _small(node: dict[str, Any], at: list[int]) -> dict[str, Any]:
     if node["t"] == "tensor":
         offset, at[0] = at[0], at[0] + ALIGNMENT
-        return {**node, "shape": [1] * len(node["shape"]), "offset": offset}
-    if node["t"] == "dict":
+        return {**node, "shape": [1] * len(node["shape"]), "buffer": INPUTS, "offset": offset}
+    if node["t"] in ("dict", "object"):
         return {**node, "items": {name: _small(part, at) for name, part in node["items"].items()}}
     if node["t"] in ("tuple", "list"):
         return {**node, "items": [_small(part, at) for part in node["items"]]}

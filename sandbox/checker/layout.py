@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 
-INPUTS, RESULT = 0, 1
-"""Ids of the two buffers that a guest is given."""
+from problems.made import Made
+from sandbox.checker.places import Pattern, Place, named
+
+INPUTS, RESULT, HOST = 0, 1, 2
+"""Ids of the buffers that a guest is given; the last, of inputs on the host, where a problem has such."""
 ALIGNMENT = 512
 """Bytes, as torch's CUDA allocator aligns: a kernel may specialise on it."""
 _BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
@@ -44,7 +48,22 @@ class Layout:
     tensors: list[torch.Tensor] = field(default_factory=list)
     spans: list[Span] = field(default_factory=list)
     writable: list[bool] = field(default_factory=list)
+    """Which are outputs: poisoned, not filled."""
+    updated: list[bool] = field(default_factory=list)
+    """Which are filled and may come back changed."""
+    on_host: list[bool] = field(default_factory=list)
     bytes: int = 0
+    host_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Rights:
+    """What a kernel may do with which inputs, as patterns of `sandbox.checker.places`."""
+
+    writable: tuple[Pattern, ...] = ()
+    updated: tuple[Pattern, ...] = ()
+    on_host: tuple[Pattern, ...] = ()
+    """Inputs that lie in the host's memory, whatever the device."""
 
 
 def span_bytes(shape: tuple[int, ...], stride: tuple[int, ...], itemsize: int) -> int:
@@ -54,49 +73,72 @@ def span_bytes(shape: tuple[int, ...], stride: tuple[int, ...], itemsize: int) -
     return (1 + sum((size - 1) * step for size, step in zip(shape, stride, strict=True))) * itemsize
 
 
-def lay_out(data: tuple[Any, ...], writable: tuple[int, ...], in_memory: bool = True) -> Layout:
-    """Place every tensor of `data`, each on a boundary of its own; without memory the tree says shapes alone."""
+def lay_out(data: Any, rights: Rights | tuple[Pattern, ...] = (), in_memory: bool = True) -> Layout:
+    """Place every tensor of `data`, each on a boundary of its own; without memory the tree says shapes alone.
+
+    A tuple of patterns in place of `rights` names the writable inputs.
+    """
     layout = Layout({})
-    items = [_node(item, layout, index in writable, in_memory) for index, item in enumerate(data)]
-    layout.tree = {"t": "tuple", "items": items}
+    rights = rights if isinstance(rights, Rights) else Rights(rights)
+    layout.tree = _node(data, (), layout, rights, in_memory)
     return layout
 
 
-def _node(item: Any, layout: Layout, writable: bool, in_memory: bool) -> dict[str, Any]:
+def _node(item: Any, place: Place, layout: Layout, rights: Rights, in_memory: bool) -> dict[str, Any]:
+    def node(key: object, part: Any) -> dict[str, Any]:
+        return _node(part, (*place, str(key)), layout, rights, in_memory)
+
     if isinstance(item, torch.Tensor):
-        return _tensor(item, layout, writable, in_memory)
+        return _tensor(item, place, layout, rights, in_memory)
+    if isinstance(item, Made):
+        items = {name: node(name, part) for name, part in item.fields.items()}
+        return {"t": "object", "kind": item.kind, "items": items}
     if isinstance(item, dict):
-        return {"t": "dict", "items": {key: _node(part, layout, writable, in_memory) for key, part in item.items()}}
+        return {"t": "dict", "items": {key: node(key, part) for key, part in item.items()}}
     if isinstance(item, tuple | list):
         kind = "tuple" if isinstance(item, tuple) else "list"
-        return {"t": kind, "items": [_node(part, layout, writable, in_memory) for part in item]}
+        return {"t": kind, "items": [node(index, part) for index, part in enumerate(item)]}
     return {"t": "value", "value": item}
 
 
-def _tensor(tensor: torch.Tensor, layout: Layout, writable: bool, in_memory: bool) -> dict[str, Any]:
-    offset = -(-layout.bytes // ALIGNMENT) * ALIGNMENT
+def _tensor(tensor: torch.Tensor, place: Place, layout: Layout, rights: Rights, in_memory: bool) -> dict[str, Any]:
+    on_host = named(place, rights.on_host)
+    offset = -(-(layout.host_bytes if on_host else layout.bytes) // ALIGNMENT) * ALIGNMENT
     span = Span(tensor.dtype, tuple(tensor.shape), tuple(tensor.stride()), offset)
     layout.tensors.append(tensor)
     layout.spans.append(span)
-    layout.writable.append(writable)
-    layout.bytes = offset + span.bytes
+    layout.writable.append(named(place, rights.writable))
+    layout.updated.append(named(place, rights.updated))
+    layout.on_host.append(on_host)
+    if on_host:
+        layout.host_bytes = offset + span.bytes
+    else:
+        layout.bytes = offset + span.bytes
     return {
         "t": "tensor",
         "dtype": str(tensor.dtype).removeprefix("torch."),
         "shape": list(span.shape),
         "stride": list(span.stride),
-        "buffer": INPUTS if in_memory else None,
+        "buffer": (HOST if on_host else INPUTS) if in_memory else None,
         "offset": offset if in_memory else 0,
     }
 
 
-def fill(layout: Layout, buffer: torch.Tensor, poisoned: bool = True) -> None:
-    """Write the inputs into the shared buffer, and poison what the kernel is to write."""
-    for tensor, span, writable in zip(layout.tensors, layout.spans, layout.writable, strict=True):
+def fill(layout: Layout, buffer: torch.Tensor, poisoned: bool = True, host: torch.Tensor | None = None) -> None:
+    """Write the inputs into the shared buffer, those on the host into `host`, and poison what is to be written."""
+    for tensor, span, writable, memory in _each(layout, buffer, host):
         if writable:
-            poison(buffer[span.offset : span.offset + span.bytes], span.dtype, poisoned)
+            poison(memory[span.offset : span.offset + span.bytes], span.dtype, poisoned)
         else:
-            bits(span.view(buffer)).copy_(bits(tensor))
+            bits(span.view(memory)).copy_(bits(tensor))
+
+
+def _each(
+    layout: Layout, buffer: torch.Tensor, host: torch.Tensor | None
+) -> Iterator[tuple[torch.Tensor, Span, bool, torch.Tensor]]:
+    """Every tensor, its place, whether it is an output, and the memory it is in."""
+    memories = [buffer if host is None or not on_host else host for on_host in layout.on_host]
+    return zip(layout.tensors, layout.spans, layout.writable, memories, strict=True)
 
 
 def poison(region: torch.Tensor, dtype: torch.dtype, poisoned: bool = True) -> None:
@@ -112,13 +154,12 @@ def poison(region: torch.Tensor, dtype: torch.dtype, poisoned: bool = True) -> N
         region.random_(0, 256)
 
 
-def changed(layout: Layout, buffer: torch.Tensor) -> list[int]:
+def changed(layout: Layout, buffer: torch.Tensor, host: torch.Tensor | None = None) -> list[int]:
     """Which of the tensors that must come back unchanged did not, by their order."""
-    triples = enumerate(zip(layout.tensors, layout.spans, layout.writable, strict=True))
     return [
         index
-        for index, (tensor, span, writable) in triples
-        if not writable and not same_bits(span.view(buffer), tensor)
+        for index, (tensor, span, writable, memory) in enumerate(_each(layout, buffer, host))
+        if not (writable or layout.updated[index]) and not same_bits(span.view(memory), tensor)
     ]
 
 

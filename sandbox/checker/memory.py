@@ -13,7 +13,8 @@ import torch
 class Shared(Protocol):
     """One buffer that checker and guest both map: nothing else lies in it."""
 
-    kind: Literal["host", "cuda"]
+    kind: Literal["host", "cuda", "cpu"]
+    """Host memory that stands for a device's, a device's, or host memory for tensors that are to be on the host."""
     bytes: int
     fd: int
     tensor: torch.Tensor
@@ -26,9 +27,10 @@ class Shared(Protocol):
 class HostMemory:
     """A memfd of fixed size, mapped here."""
 
-    kind: Literal["host", "cuda"] = "host"
+    kind: Literal["host", "cuda", "cpu"]
 
-    def __init__(self, size: int) -> None:
+    def __init__(self, size: int, kind: Literal["host", "cpu"] = "host") -> None:
+        self.kind = kind
         self.bytes = max(size, mmap.PAGESIZE)
         self.fd = os.memfd_create("shared", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
         os.ftruncate(self.fd, self.bytes)

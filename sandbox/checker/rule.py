@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 
 import torch
 
@@ -31,6 +32,18 @@ def compare(
     max_abs, max_rel, ratio = worst.tolist()
     return ErrorFigures(
         max_abs=max_abs, max_rel=max_rel, worst_ratio=ratio, mismatches=int(mismatches), elements=out.numel()
+    )
+
+
+def merged(figures: Iterable[ErrorFigures]) -> ErrorFigures:
+    """The figures of several tensors as of one: the largest errors, all mismatches."""
+    parts = list(figures)
+    return ErrorFigures(
+        max_abs=max(part.max_abs for part in parts),
+        max_rel=max(part.max_rel for part in parts),
+        worst_ratio=max(part.worst_ratio for part in parts),
+        mismatches=sum(part.mismatches for part in parts),
+        elements=sum(part.elements for part in parts),
     )
 
 

@@ -10,9 +10,13 @@ from typing import Any, Protocol, cast
 import torch
 
 from problems.load import folder, load
-from problems.spec import Case, Problem, ProblemError
+from problems.spec import Case, Problem, ProblemError, Tolerance
+from sandbox.checker.answer import Part, Wanted
+from sandbox.checker.layout import Layout, Rights, lay_out
 from sandbox.checker.places import Pattern
 from sandbox.defences import ALL_UP, Defences
+
+Exact = tuple[torch.Tensor, torch.Tensor]
 
 
 class Reference(Protocol):
@@ -23,10 +27,11 @@ class Reference(Protocol):
     ) -> tuple[Any, ...]:
         """What `custom_kernel` gets; on the meta device, with no generator, the same shapes without memory."""
 
-    def exact(self, data: tuple[Any, ...]) -> tuple[torch.Tensor, torch.Tensor]:
-        """The float64 result, and the sum of the magnitudes of its terms, of one shape."""
+    def exact(self, data: tuple[Any, ...]) -> Exact | list[Exact]:
+        """The float64 result, and the sum of the magnitudes of its terms, of one shape; a list of such pairs where
+        several tensors are to be returned."""
 
-    def board_expected(self, data: tuple[Any, ...]) -> torch.Tensor | None:
+    def board_expected(self, data: tuple[Any, ...]) -> torch.Tensor | list[torch.Tensor] | None:
         """What the board's reference returns; None where that hangs on a library this device does not have.
 
         Two names more are optional: `REPEATED`, patterns (`sandbox.checker.places`) of the inputs that hold once more
@@ -62,6 +67,33 @@ class Task:
         """`data` with these inputs made anew from the others."""
         remake = getattr(self.reference, "repeated", None)
         return data if remake is None else cast(tuple[Any, ...], remake(data))
+
+    def exact(self, data: tuple[Any, ...]) -> list[Exact]:
+        """What each returned tensor is held against; one where a single tensor is to be returned."""
+        found = self.reference.exact(data)
+        return found if isinstance(found, list) else [found]
+
+    def board_expected(self, data: tuple[Any, ...]) -> list[torch.Tensor] | None:
+        """As `exact`, by the board's reference."""
+        found = self.reference.board_expected(data)
+        return [found] if isinstance(found, torch.Tensor) else found
+
+    def wanted(self, case: Case) -> Wanted:
+        """What is to be returned on `case`."""
+        found = self.reference.exact(self.shapes(case))
+        shapes = [tuple(exact.shape) for exact, _ in (found if isinstance(found, list) else [found])]
+        dtypes = self.problem.part_dtypes or (self.problem.output_dtype,) * len(shapes)
+        parts = zip((getattr(torch, name) for name in dtypes), shapes, strict=True)
+        return Wanted(tuple(Part(*part) for part in parts), isinstance(found, list))
+
+    def tolerances(self, count: int) -> tuple[Tolerance, ...]:
+        """The rule of each of `count` returned tensors."""
+        return self.problem.part_tolerances or (self.problem.tolerance,) * count
+
+    def lay_out(self, data: tuple[Any, ...], in_memory: bool = True) -> Layout:
+        """`data` placed in the shared buffers, as the problem says what may be written and what lies on the host."""
+        problem = self.problem
+        return lay_out(data, Rights(problem.writable, problem.updated, problem.on_host), in_memory)
 
     @property
     def output_dtype(self) -> torch.dtype:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,9 +15,9 @@ from problems.spec import Case
 from sandbox.checker import answer
 from sandbox.checker.draws import Draws
 from sandbox.checker.guest import Forgery, Guest, Returned
-from sandbox.checker.layout import ALIGNMENT, INPUTS, RESULT, Layout, changed, fill, lay_out, poison
+from sandbox.checker.layout import ALIGNMENT, HOST, INPUTS, RESULT, changed, fill, poison
 from sandbox.checker.memory import HostMemory, Shared
-from sandbox.checker.rule import board_accepts, compare
+from sandbox.checker.rule import board_accepts, compare, merged
 from sandbox.checker.task import Task
 from sandbox.verdict import CaseCheck, ErrorFigures, Role
 
@@ -43,27 +44,27 @@ class Bench:
     ) -> None:
         self._task, self._case, self._role, self._guest = task, case, role, guest
         self._draws = Draws(task, case)
-        shapes = lay_out(task.shapes(case), task.problem.writable)
-        exact, _ = task.reference.exact(task.shapes(case))
-        self._shape = tuple(exact.shape)
-        # Room for a result of a wider dtype than the right one, so that it is told apart from one that cannot be read.
-        room = max(exact.numel() * task.output_dtype.itemsize, min(exact.numel() * 8, 1 << 26)) + ALIGNMENT
+        shapes = task.lay_out(task.shapes(case))
+        self._wanted = task.wanted(case)
         self._apart = -(-shapes.bytes // ALIGNMENT) * ALIGNMENT
         self._inputs = share(self._apart * count)
-        self._result = share(room * count)
+        self._result = share(sum(_room(part) for part in self._wanted.parts) * count)
+        self._host = HostMemory(shapes.host_bytes, "cpu") if shapes.host_bytes else None
         self.tree = shapes.tree
         """The inputs as every call tells them."""
         guest.share(self.buffers)
 
     @property
     def buffers(self) -> list[Shared]:
-        """What the guest sees: inputs, then the result."""
-        return [self._inputs, self._result]
+        """What the guest sees: inputs, the result, and inputs on the host where there are such."""
+        return [self._inputs, self._result, *([self._host] if self._host else [])]
 
     def close(self) -> None:
         """Give the buffers back."""
         self._inputs.close()
         self._result.close()
+        if self._host:
+            self._host.close()
 
     def run(
         self,
@@ -80,48 +81,63 @@ class Bench:
         """
         defences = self._task.defences
         data, seed = given or (self._draws.perturbed() if perturbed else self._draws.fresh())
-        layout = lay_out(data, self._task.problem.writable)
-        fill(layout, self._inputs.tensor, defences.poisoned_outputs)
-        poison(self._result.tensor, self._task.output_dtype, defences.poisoned_outputs)
+        layout, host = self._task.lay_out(data), self._host.tensor if self._host else None
+        fill(layout, self._inputs.tensor, defences.poisoned_outputs, host)
+        poison(self._result.tensor, self._wanted.parts[0].dtype, defences.poisoned_outputs)
         before()
         returned = self._guest.call(layout.tree, RESULT, timed, defences.device_join, board)
         if not defences.trusted_copy:
             time.sleep(LATE_LOOK_S)
         # The guest can still write to the shared memory: what is checked is a copy of its own, taken at once.
-        out, unfit = self._take(returned)
-        touched = changed(layout, self._inputs.tensor) if defences.inputs_unchanged else []
-        return self._judge(data, seed, returned, out, unfit or _damage(touched))
+        parts, unfit = self._take(returned)
+        touched = changed(layout, self._inputs.tensor, host) if defences.inputs_unchanged else []
+        return self._judge(data, seed, returned, parts, unfit or _damage(touched))
 
-    def _take(self, returned: Returned) -> tuple[torch.Tensor | None, str]:
-        sizes = {INPUTS: self._inputs.bytes, RESULT: self._result.bytes}
+    def _take(self, returned: Returned) -> tuple[list[torch.Tensor], str]:
+        """A copy of every part returned, or none and the reason."""
+        memories = {INPUTS: self._inputs, RESULT: self._result} | ({HOST: self._host} if self._host else {})
+        sizes = {number: memory.bytes for number, memory in memories.items()}
         try:
-            where, span = answer.read(
-                returned.tree, self._task.output_dtype, self._shape, sizes, self._task.defences.exact_types
-            )
+            places = answer.read_all(returned.tree, self._wanted, sizes, self._task.defences.exact_types)
         except answer.Unfit as unfit:
-            return None, str(unfit)
+            return [], str(unfit)
         except answer.Forged as forged:
             raise Forgery(str(forged)) from forged
-        buffer = self._inputs if where == INPUTS else self._result
-        copy = span.view(buffer.tensor).clone(memory_format=torch.contiguous_format)
-        return copy.to(self._task.device, self._task.output_dtype).reshape(self._shape), ""
+        copies = [
+            span.view(memories[where].tensor).clone(memory_format=torch.contiguous_format) for where, span in places
+        ]
+        return [
+            copy.to(self._task.device, part.dtype).reshape(part.shape)
+            for copy, part in zip(copies, self._wanted.parts, strict=True)
+        ], ""
 
     def _judge(
-        self, data: tuple[Any, ...], seed: int, returned: Returned, out: torch.Tensor | None, reason: str
+        self, data: tuple[Any, ...], seed: int, returned: Returned, parts: list[torch.Tensor], reason: str
     ) -> Trial:
-        if out is None:
-            return Trial(self._check(seed, _nothing(self._shape), False, None), returned, reason)
+        if not parts:
+            return Trial(self._check(seed, _nothing(self._wanted), False, None), returned, reason)
         defences = self._task.defences
         asked = self._case.fill == "published" or not defences.our_tolerance
-        theirs = self._task.reference.board_expected(data) if asked else None
-        scale = board_scale(self._task.problem, self._case)
-        board = None if theirs is None else board_accepts(out, theirs, self._task.problem.board_check, scale)
-        exact, terms = self._task.reference.exact(data)
-        error = compare(out, exact, terms, self._task.problem.tolerance, defences.finite)
+        board = self._board(data, parts) if asked else None
+        error = merged(
+            compare(out, *truth, tolerance, defences.finite)
+            for out, truth, tolerance in zip(
+                parts, self._task.exact(data), self._task.tolerances(len(parts)), strict=True
+            )
+        )
         wrong = error.mismatches > 0 if defences.our_tolerance or board is None else not board
         if not reason and wrong:
             reason = _described(error)
         return Trial(self._check(seed, error, not reason, board), returned, reason)
+
+    def _board(self, data: tuple[Any, ...], parts: list[torch.Tensor]) -> bool | None:
+        """What the board's check says of all parts; None where its answer is not known here."""
+        expected, problem = self._task.board_expected(data), self._task.problem
+        if expected is None:
+            return None
+        scale = board_scale(problem, self._case)
+        pairs = zip(parts, expected, strict=True)
+        return all(board_accepts(out, theirs, problem.board_check, scale) for out, theirs in pairs)
 
     def _check(self, seed: int, error: ErrorFigures, passed: bool, board: bool | None) -> CaseCheck:
         return CaseCheck(case=self._case, role=self._role, seed=seed, passed=passed, error=error, board_accepts=board)
@@ -129,13 +145,18 @@ class Bench:
 
 def call_shapes(task: Task, case: Case, guest: Guest) -> None:
     """Call once on shapes alone, in a guest that captures launches."""
-    layout: Layout = lay_out(task.shapes(case), task.problem.writable, in_memory=False)
-    guest.call(layout.tree, None)
+    guest.call(task.lay_out(task.shapes(case), in_memory=False).tree, None)
 
 
-def _nothing(shape: tuple[int, ...]) -> ErrorFigures:
+def _room(part: answer.Part) -> int:
+    """Bytes for a part, or for one of a wider dtype: so that it is told apart from one that cannot be read."""
+    count = math.prod(part.shape)
+    return max(count * part.dtype.itemsize, min(count * 8, 1 << 26)) + ALIGNMENT
+
+
+def _nothing(wanted: answer.Wanted) -> ErrorFigures:
     """The figures of an output that could not be compared: everything is wrong."""
-    count = torch.Size(shape).numel()
+    count = sum(math.prod(part.shape) for part in wanted.parts)
     infinity = float("inf")
     return ErrorFigures(max_abs=infinity, max_rel=infinity, worst_ratio=infinity, mismatches=count, elements=count)
 

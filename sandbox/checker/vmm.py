@@ -27,7 +27,7 @@ def available() -> bool:
 class DeviceMemory:
     """One exportable allocation on device 0, mapped here."""
 
-    kind: Literal["host", "cuda"] = "cuda"
+    kind: Literal["host", "cuda", "cpu"] = "cuda"
 
     def __init__(self, size: int) -> None:
         from cuda.bindings import driver

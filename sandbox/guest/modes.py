@@ -87,8 +87,8 @@ class OffDevice:
         return self._map
 
     def map_buffer(self, kind: str, descriptor: int, size: int) -> memory.Buffer:
-        """Only host buffers; capture needs none."""
-        if kind != "host":
+        """Only host buffers, to stand for a device's or the host's own; capture needs none."""
+        if kind not in ("host", "cpu"):
             raise ValueError(f"no {kind} buffers without a device")
         return memory.map_host(descriptor, size)
 
@@ -143,8 +143,10 @@ class OnDevice:
         return self._watch
 
     def map_buffer(self, kind: str, descriptor: int, size: int) -> memory.Buffer:
-        """Host buffers are staged on the device, cuda buffers are mapped there."""
+        """Host buffers are staged on the device, cuda buffers are mapped there, cpu buffers stay where they are."""
         match kind:
+            case "cpu":
+                return memory.map_host(descriptor, size)
             case "host":
                 return memory.map_host(descriptor, size, stage_on="cuda")
             case "cuda":

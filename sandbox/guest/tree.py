@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from .memory import Buffer, span_bytes
+from .objects import make
 
 ALIGNMENT_BYTES = 256
 _CARRIERS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64, 16: torch.complex128}
@@ -24,6 +25,8 @@ def decode(tree: Mapping[str, Any], buffers: Mapping[int, Buffer]) -> Any:
             return [decode(item, buffers) for item in tree["items"]]
         case "dict":
             return {name: decode(item, buffers) for name, item in tree["items"].items()}
+        case "object":
+            return make(tree["kind"], {name: decode(item, buffers) for name, item in tree["items"].items()})
         case "value":
             return tree["value"]
         case "tensor":

@@ -42,7 +42,6 @@ def test_conditions(text: str, answer: bool) -> None:
         ("m +", "not an arithmetic expression"),
         ("q * 2", "unknown name 'q'"),
         ("open('x')", "text, not a number"),
-        ("sum(m)", "sum of 1 values is not defined"),
         ("ceildiv(m, 0)", "not defined"),
         ("m.real", "not allowed"),
         ("[m]", "not allowed"),
@@ -55,6 +54,10 @@ def test_conditions(text: str, answer: bool) -> None:
         ("mode", "text, not a number"),
         ("m is m", "comparison that is not allowed"),
         ("sizes * 2", "is a tuple"),
+        ("sum(m)", "lists of one length"),
+        ("sum(sizes*three)", "lists of one length"),
+        ("sum(sizes, three)", "is a tuple"),
+        ("sum(sum(sizes))", "lists of one length"),
         ("1 // 0", "zero"),
         ("9**9**9", "out of bounds"),
         ("10**40", "larger than"),
@@ -69,8 +72,14 @@ def test_conditions(text: str, answer: bool) -> None:
 )
 def test_what_is_not_an_expression_says_why(text: str, complaint: str) -> None:
     with pytest.raises(ExpressionError, match=complaint):
-        evaluate(text, {"m": 3, "mode": "split", "sizes": (1, 2)})
+        evaluate(text, {"m": 3, "mode": "split", "sizes": (1, 2), "three": (1, 2, 3)})
 
 
 def test_variables_are_names_and_not_functions() -> None:
     assert variables("max(BLOCK_M, 16) * stages <= lds_bytes") == {"BLOCK_M", "stages", "lds_bytes"}
+
+
+def test_a_sum_is_over_lists_entry_by_entry() -> None:
+    values = {"m": (3, 5), "n": (2, 4), "g": 2}
+    assert evaluate("2*sum(m*n + g) + g", values) == 2 * (3 * 2 + 2 + 5 * 4 + 2) + 2
+    assert evaluate("sum(ceildiv(m, 2))", values) == 2 + 3

@@ -18,6 +18,12 @@ SPOILT = {
     "nvidia/nvfp4-gemm": [ZEROS, NIBBLES, ("sfb).mT", "sfb.roll(1, 0)).mT")],
     "nvidia/nvfp4-gemv": [ZEROS, NIBBLES, ("b[:1], sfb[:1]", "b[1:2], sfb[1:2]")],
     "nvidia/nvfp4-dual-gemm": [ZEROS, NIBBLES, ("torch.nn.functional.silu(gate)", "gate")],
+    "nvidia/nvfp4-group-gemm": [
+        ("return [c for", "return [c.zero_() for"),
+        NIBBLES,
+        ("return [c for", "abc[-1][2].zero_()\n    return [c for"),
+        ("for _, _, c in abc]", "for _, _, c in abc][:1]"),
+    ],
     "amd/mxfp4-mm": [
         (".bfloat16()", ".bfloat16().zero_()"),
         ("quantised(a)", "a.float()"),

@@ -1,4 +1,4 @@
-"""The group of NVFP4 products, which the judge cannot carry yet: its reference by path, and its answers by hand."""
+"""The group of NVFP4 products: what is made, what is computed, and which wrong answers are refused."""
 
 import importlib.util
 import math
@@ -12,13 +12,13 @@ import torch
 
 from problems.formats import E2M1, E4M3FN
 from problems.fp4.reference import FP4, NV_SCALE, nv_values
-from problems.load import ROOT
-from problems.spec import Tolerance
+from problems.load import ROOT, work
 from sandbox.checker.rule import compare
-from tests.problems.fp4 import Data, layout, same
+from tests.problems.fp4 import Data, layout, problem, same
 
 SIZES = {"m": (40, 132), "n": (128, 256), "k": (512, 256), "g": 2}
-RULE = Tolerance(rtol=2**-10, term_rtol=1e-5, reason="as nvfp4-gemm")
+GROUP = "nvidia/nvfp4-group-gemm"
+RULE = problem(GROUP).tolerance
 
 
 @cache
@@ -113,3 +113,12 @@ def test_hidden_cases_are_ragged_and_fit() -> None:
             assert [case.fill for case in drawn] == ["published", "wide", "ones"]
             assert all(cases.fits(case.params) for case in drawn)
     assert not cases.fits(SIZES | {"m": (40,)}) and not cases.fits(SIZES | {"k": (512, 100)})
+
+
+def test_cases_and_their_least_work() -> None:
+    here = problem(GROUP)
+    assert (len(here.tests), len(here.benchmarks), len(here.baselines)) == (10, 4, 11)
+    assert here.tests[0].spec() == "m: [96, 128]; n: [128, 256]; k: [256, 512]; g: 2"
+    least = work(here, here.tests[0])
+    assert least.flops == {"fp4": 2 * (96 * 128 * 256 + 128 * 256 * 512)}
+    assert least.bytes == (96 + 128) * 144 + 2 * 96 * 128 + (128 + 256) * 288 + 2 * 128 * 256

@@ -104,7 +104,7 @@ def inputs() -> tuple[torch.Tensor, dict[str, torch.Tensor], int, torch.Tensor]:
 
 def test_inputs_keep_their_layout_and_outputs_are_poisoned() -> None:
     data = inputs()
-    layout, memory = lay_out(data, writable=(3,)), HostMemory(4096)
+    layout, memory = lay_out(data, (3,)), HostMemory(4096)
     fill(layout, memory.tensor)
     a, mask, out = (span.view(memory.tensor) for span in layout.spans)
     assert a.stride() == data[0].stride() and torch.equal(a.float(), data[0].float())
@@ -118,7 +118,7 @@ def test_inputs_keep_their_layout_and_outputs_are_poisoned() -> None:
 
 
 def test_a_written_input_is_found_and_a_written_output_is_not() -> None:
-    layout, memory = lay_out(inputs(), writable=(3,)), HostMemory(4096)
+    layout, memory = lay_out(inputs(), (3,)), HostMemory(4096)
     fill(layout, memory.tensor)
     assert changed(layout, memory.tensor) == []
     layout.spans[2].view(memory.tensor).zero_()
@@ -132,7 +132,7 @@ def test_a_written_input_is_found_and_a_written_output_is_not() -> None:
 
 def test_noise_poisons_whole_numbers() -> None:
     data = (torch.zeros(1000, dtype=torch.int64),)
-    layout, memory = lay_out(data, writable=(0,)), HostMemory(8000)
+    layout, memory = lay_out(data, (0,)), HostMemory(8000)
     fill(layout, memory.tensor)
     first = layout.spans[0].view(memory.tensor).clone()
     fill(layout, memory.tensor)
