@@ -53,7 +53,12 @@ class CpuRunner:
         )
 
     def judge(
-        self, problem: Problem, candidate: Candidate, mode: Mode = Mode.BENCHMARK, deadline_s: float = DEADLINE_S
+        self,
+        problem: Problem,
+        candidate: Candidate,
+        mode: Mode = Mode.BENCHMARK,
+        deadline_s: float = DEADLINE_S,
+        following: Candidate | None = None,
     ) -> Judgement:
         """Judge one candidate; see `sandbox.checker.emulation` for what is done. Raises `RunnerError`."""
         refused = refuse(problem, candidate, self.machine(), self._defences)

@@ -33,11 +33,21 @@ class GpuRunner:
         return self._client.machine()
 
     def judge(
-        self, problem: Problem, candidate: Candidate, mode: Mode = Mode.BENCHMARK, deadline_s: float = DEADLINE_S
+        self,
+        problem: Problem,
+        candidate: Candidate,
+        mode: Mode = Mode.BENCHMARK,
+        deadline_s: float = DEADLINE_S,
+        following: Candidate | None = None,
     ) -> Judgement:
-        """Judge one candidate; see `sandbox.checker.gpu_timing` for what is done. Raises `RunnerError`."""
+        """Judge one candidate; see `sandbox.checker.gpu_timing` for what is done. Raises `RunnerError`.
+
+        Meanwhile `following` is compiled on the cores alone; see `sandbox.checker.ahead`.
+        """
         refused = refuse(problem, candidate, self.machine(), self._defences)
-        return refused or advised(self._client.judge(problem, candidate, mode, deadline_s), candidate)
+        if following is not None and refuse(problem, following, self.machine(), self._defences):
+            following = None
+        return refused or advised(self._client.judge(problem, candidate, mode, deadline_s, following), candidate)
 
     def compare(
         self,

@@ -40,9 +40,18 @@ class Runner(Protocol):
         """What this runner judges on."""
 
     def judge(
-        self, problem: Problem, candidate: Candidate, mode: Mode = Mode.BENCHMARK, deadline_s: float = DEADLINE_S
+        self,
+        problem: Problem,
+        candidate: Candidate,
+        mode: Mode = Mode.BENCHMARK,
+        deadline_s: float = DEADLINE_S,
+        following: Candidate | None = None,
     ) -> Judgement:
-        """Judge one candidate; at `deadline_s` seconds its whole process group is killed."""
+        """Judge one candidate; at `deadline_s` seconds its whole process group is killed.
+
+        `following`: the candidate that is judged next on this problem, if that is known. A runner may get ready for
+        it meanwhile; it need not be judged after all.
+        """
 
     def close(self) -> None:
         """Stop every process this runner started."""
@@ -59,7 +68,12 @@ class FakeRunner:
         return self._machine
 
     def judge(
-        self, problem: Problem, candidate: Candidate, mode: Mode = Mode.BENCHMARK, deadline_s: float = DEADLINE_S
+        self,
+        problem: Problem,
+        candidate: Candidate,
+        mode: Mode = Mode.BENCHMARK,
+        deadline_s: float = DEADLINE_S,
+        following: Candidate | None = None,
     ) -> Judgement:
         """The function's answer."""
         return self._answer(problem, candidate)

@@ -38,7 +38,7 @@ def main() -> None:
     try:
         serve(sock, bar)
     finally:
-        bar.pool.close()
+        bar.close()
 
 
 def _bar(arguments: argparse.Namespace) -> Bar:

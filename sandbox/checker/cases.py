@@ -19,7 +19,7 @@ from sandbox.verdict import CaseCheck, Role, Verdict
 def judge_cases(request: Request, progress: Progress, guest: Guest, run: Callable[[], None]) -> Verdict | None:
     """Load the candidate and `run` its cases; the verdict that ended it early, or None where all are right."""
     try:
-        guest.load(request.source, request.deadline_s)
+        guest.load(request.source, request.deadline_s, request.stock)
         progress.loaded = True
         run()
     except FAULTS as fault:

@@ -58,21 +58,32 @@ class Client:
         assert self._machine is not None
         return self._machine
 
-    def judge(self, problem: Problem, candidate: Candidate, mode: Mode, deadline_s: float) -> Judgement:
-        """Judge one candidate; after a fault of the place, once more with a new checker. Raises `RunnerError`."""
-        with self._one_at_a_time:
-            return self._judge(problem, candidate, mode, deadline_s)
+    def judge(
+        self,
+        problem: Problem,
+        candidate: Candidate,
+        mode: Mode,
+        deadline_s: float,
+        following: Candidate | None = None,
+    ) -> Judgement:
+        """Judge one candidate; after a fault of the place, once more with a new checker. Raises `RunnerError`.
 
-    def _judge(self, problem: Problem, candidate: Candidate, mode: Mode, deadline_s: float) -> Judgement:
+        `following`: the one that is judged next on this problem, if that is known.
+        """
+        sources = [one.source for one in (candidate, following) if one is not None]
+        with self._one_at_a_time:
+            return self._judge(problem, json.dumps(sources), mode, deadline_s)
+
+    def _judge(self, problem: Problem, sources: str, mode: Mode, deadline_s: float) -> Judgement:
         header = {"op": "judge", "problem": problem.name, "root": str(self._root)}
         header |= {"mode": mode.value, "deadline_s": str(deadline_s), "defences": self._defences.model_dump_json()}
         try:
-            return self._ask(header, candidate.source, deadline_s)
+            return self._ask(header, sources, deadline_s)
         except Unsupported:
             raise
         except RunnerError:
             self.close()
-            return self._ask(header, candidate.source, deadline_s)
+            return self._ask(header, sources, deadline_s)
 
     def compare(self, problem: Problem, first: Candidate, second: Candidate, pairs: int, deadline_s: float) -> Compared:
         """Judge two candidates and time them in turns. Raises `RunnerError`."""
@@ -89,8 +100,8 @@ class Client:
             _hang_up(program)
             program.close()
 
-    def _ask(self, header: dict[str, str], source: str, deadline_s: float) -> Judgement:
-        frame = self._exchange(header, source, "judgement", deadline_s)
+    def _ask(self, header: dict[str, str], sources: str, deadline_s: float) -> Judgement:
+        frame = self._exchange(header, sources, "judgement", deadline_s)
         return Judgement.model_validate_json(frame.payload)
 
     def _exchange(self, header: dict[str, str], text: str, expected: str, deadline_s: float) -> wire.Frame:

@@ -77,8 +77,9 @@ class Guest:
         env: dict[str, str],
         limits: Limits,
         under: Sequence[str] = (),
+        options: Sequence[str] = (),
     ) -> None:
-        argv = [*under, sys.executable, "-m", "guest", "--mode", mode, "--targets", ",".join(targets)]
+        argv = [*under, sys.executable, "-m", "guest", "--mode", mode, "--targets", ",".join(targets), *options]
         self._held, self._emulates = mode == "device", mode != "device"
         argv += ["--held"] if self._held else []
         self._program = sandbox.start(argv, env, limits, gpu=mode == "device")
@@ -116,14 +117,17 @@ class Guest:
         self.versions = {legible(str(name)): legible(str(version)) for name, version in told.items()}
         self._ready = True
 
-    def load(self, source: str, deadline_s: float) -> None:
+    def load(self, source: str, deadline_s: float, stock: bytes = b"") -> None:
         """Hand over the candidate; from here on it has `deadline_s` in all. `Raised` where it does not import.
 
-        A guest that died before is no candidate's fault: `NotReady`.
+        `stock`: what `cache` answered in another guest of this candidate. A guest that died before is no candidate's
+        fault: `NotReady`.
         """
         if not self.alive:
             raise NotReady(f"a guest died while it waited: {self._program.ending()}")
         self._left_s = deadline_s
+        if stock:
+            self._ask({"op": "stock"}, "stocked", payload=stock)
         self._ask({"op": "load"}, "loaded", payload=source.encode())
 
     def share(self, buffers: Sequence[Shared]) -> None:
@@ -157,6 +161,10 @@ class Guest:
         wall_us = (time.perf_counter_ns() - start) / 1e3
         event_us, pair_us = (_microseconds(frame.header.get(name)) for name in ("event_us", "pair_us"))
         return Returned(frame.header.get("tree"), event_us, wall_us, pair_us)
+
+    def cache(self) -> bytes:
+        """The kernels it compiled since it was loaded, as it packs them: for its own candidate, never read here."""
+        return self._ask({"op": "cache"}, "cache").payload
 
     def kernels(self) -> bytes:
         """Everything it recorded of the kernels launched, as it tells it."""

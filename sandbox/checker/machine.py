@@ -6,6 +6,7 @@ import contextlib
 import platform
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -38,6 +39,13 @@ def gpu_machine() -> tuple[Machine, Chip | None]:
         harness=harness_sha256(),
     )
     return machine, chip
+
+
+def own_figures() -> dict[str, Any]:
+    """What torch says of the first GPU, under its own names: for a guest that compiles for it without seeing it."""
+    properties = torch.cuda.get_device_properties(0)
+    told = {name: getattr(properties, name, None) for name in dir(properties) if not name.startswith("_")}
+    return {name: value for name, value in told.items() if isinstance(value, int | str)}
 
 
 def _arch(properties: object) -> str:

@@ -28,6 +28,10 @@ class Request:
     source: str
     mode: Mode
     deadline_s: float
+    following: str | None = None
+    """The source that is judged next on this problem, where that is known."""
+    stock: bytes = b""
+    """What was compiled ahead of this candidate: for its own guest alone."""
 
 
 @dataclass(slots=True)

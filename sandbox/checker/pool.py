@@ -19,26 +19,44 @@ _KEPT = (
 )
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/usr/local/cuda/bin:/opt/rocm/bin"
 
+FEW_CORES, SPARES = 8, 3
+
 
 class Pool:
     """Starts guests. All calls from one thread, which must outlive the guests: their parent's death ends them."""
 
-    def __init__(self, sandbox: Sandbox, wanted: dict[str, Sequence[str]]) -> None:
-        """`wanted`: the modes to keep warm, each with the targets it compiles for."""
-        self._sandbox, self._wanted = sandbox, wanted
-        self._warm: dict[str, Guest] = {}
+    def __init__(
+        self,
+        sandbox: Sandbox,
+        wanted: dict[str, Sequence[str]],
+        depth: int = 1,
+        under: Sequence[str] = (),
+        options: Sequence[str] = (),
+    ) -> None:
+        """`wanted`: the modes to keep warm, each with the targets it compiles for; `depth` guests of each.
+
+        `under`: the program that guests are started under. `options`: words for their command line.
+        """
+        self._sandbox, self._wanted, self._depth = sandbox, wanted, depth
+        self._under, self._options = tuple(under), tuple(options)
+        self._warm: dict[str, list[Guest]] = {mode: [] for mode in wanted}
+        self._lent: list[Guest] = []
 
     def warm(self) -> None:
-        """Start whatever is missing and let it get ready, without waiting for it; `NotReady` where it cannot start."""
+        """Start whatever is missing, and let the next one of each mode get ready, without waiting for it.
+
+        `NotReady` where one cannot start.
+        """
         self._fill()
-        for guest in self._warm.values():
-            guest.prepare()
+        for waiting in self._warm.values():
+            waiting[0].prepare()
 
     @contextlib.contextmanager
     def lend(self, modes: Sequence[str]) -> Iterator[list[Guest]]:
         """Guests of these modes, ready; killed at the end, whatever happened. One mode twice: two guests of it."""
         self.warm()
-        guests = [self._warm.pop(mode) if mode in self._warm else self._start(mode) for mode in modes]
+        guests = [self._warm[mode].pop(0) if self._warm[mode] else self._start(mode, self._under) for mode in modes]
+        self._lent += guests
         try:
             for guest in guests:
                 guest.await_ready()
@@ -47,7 +65,13 @@ class Pool:
             yield guests
         finally:
             for guest in guests:
+                self._lent.remove(guest)
                 guest.close()
+
+    def interrupt(self) -> None:
+        """Kill the guests lent out now, ready or not. Any thread may call it: whoever waits for one sees it die."""
+        for guest in list(self._lent):
+            guest.kill()
 
     def apart(self, mode: str, under: Sequence[str]) -> Guest:
         """A guest that is not one of the warm ones, started under another program; the caller closes it."""
@@ -56,33 +80,40 @@ class Pool:
     def holds(self, mode: str, act: Callable[[Guest], None]) -> bool:
         """Whether `act` succeeds on a warm guest that has no candidate yet; it stays warm where it does."""
         self.warm()
-        guest = self._warm[mode]
+        guest = self._warm[mode][0]
         guest.await_ready()
         try:
             act(guest)
         except FAULTS:
-            self._warm.pop(mode).close()
+            self._warm[mode].pop(0).close()
             return False
         return True
 
     def close(self) -> None:
         """Kill every warm guest."""
-        for guest in self._warm.values():
-            guest.close()
-        self._warm.clear()
+        for waiting in self._warm.values():
+            for guest in waiting:
+                guest.close()
+            waiting.clear()
 
     def _fill(self) -> None:
-        for mode in self._wanted:
-            if mode in self._warm and not self._warm[mode].alive:
-                self._warm.pop(mode).close()
-            if mode not in self._warm:
-                self._warm[mode] = self._start(mode)
+        for mode, waiting in self._warm.items():
+            for guest in [guest for guest in waiting if not guest.alive]:
+                waiting.remove(guest)
+                guest.close()
+            while len(waiting) < self._depth:
+                waiting.append(self._start(mode, self._under))
 
     def _start(self, mode: str, under: Sequence[str] = ()) -> Guest:
         try:
-            return Guest(mode, self._wanted[mode], self._sandbox, environment(), limits(mode), under)
+            return Guest(mode, self._wanted[mode], self._sandbox, environment(), limits(mode), under, self._options)
         except OSError as error:
             raise NotReady(f"cannot start a guest: {error}") from error
+
+
+def spares() -> int:
+    """Guests to keep imported for candidates that follow one another at once: one, where cores are few."""
+    return SPARES if len(os.sched_getaffinity(0)) > FEW_CORES else 1
 
 
 def limits(mode: str) -> Limits:

@@ -8,21 +8,23 @@ import json
 import socket
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 
 from problems.load import folder
 from problems.spec import ProblemError
 from sandbox.checker import blame, contest, emulation, gpu_timing, profiling
+from sandbox.checker.ahead import Ahead
 from sandbox.checker.control import Control
 from sandbox.checker.device import Device
 from sandbox.checker.guest import NotReady
+from sandbox.checker.machine import own_figures
 from sandbox.checker.outcome import Outcome, Progress, Request
-from sandbox.checker.pool import Pool
+from sandbox.checker.pool import Pool, spares
 from sandbox.checker.task import Task, open_task
 from sandbox.comparison import Compared
 from sandbox.defences import Defences
@@ -41,20 +43,41 @@ UNCONFINED = (
 )
 
 
+class Closing(Protocol):
+    """Something that must be ended."""
+
+    def close(self) -> None:
+        """End it."""
+
+
 class Bar:
     """One place of judgement: a machine, a device to compute on, a sandbox, and how a candidate is judged there."""
 
     def __init__(
-        self, machine: Machine, device: str, sandbox: Sandbox, pool: Pool, judge: Judge, hold: Hold | None = None
+        self,
+        machine: Machine,
+        device: str,
+        sandbox: Sandbox,
+        pool: Pool,
+        judge: Judge,
+        hold: Hold | None = None,
+        others: Sequence[Closing] = (),
     ) -> None:
+        """`others`: what ends with it besides the pool."""
         self.machine, self.pool = machine, pool
+        self._others = others
         self._device, self._sandbox, self._judge, self._hold = device, sandbox, judge, hold
 
-    def judgement(self, header: dict[str, Any], source: str) -> Judgement:
+    def close(self) -> None:
+        """End every guest."""
+        for other in (self.pool, *self._others):
+            other.close()
+
+    def judgement(self, header: dict[str, Any], source: str, following: str | None = None) -> Judgement:
         """Judge one candidate; `RunnerError`, `NotReady` or `ProblemError` where that cannot be done here."""
         start = time.monotonic()
         task = self._task(header)
-        request = Request(source, Mode(header["mode"]), float(header["deadline_s"]))
+        request = Request(source, Mode(header["mode"]), float(header["deadline_s"]), following)
         progress = self._progress(task)
         return self._judgement(task, self._judge(task, request, progress), progress, start)
 
@@ -130,13 +153,16 @@ def cpu_bar(machine: Machine, sandbox: Sandbox, chip_name: str) -> Bar:
 def gpu_bar(machine: Machine, device: Device, sandbox: Sandbox) -> Bar:
     """Judging on the first GPU that torch sees."""
     # A device guest compiles for what it runs on; the targets are those its evidence would name.
-    pool = Pool(sandbox, {"device": emulation.TARGETS})
+    pool = Pool(sandbox, {"device": emulation.TARGETS}, depth=spares())
     controls = Pool(sandbox, {"device": emulation.TARGETS})
-    device.control = Control(controls)
+    device.control = control = Control(controls)
+    ahead = Ahead(sandbox, machine.arch, own_figures())
 
     def judge(task: Task, request: Request, progress: Progress) -> Outcome:
         with _alone():
             device.connect(pool)
+            request = replace(request, stock=ahead.take(task, request.source))
+            ahead.begin(task, request.following)
             with pool.lend(("device",)) as [guest]:
                 outcome = gpu_timing.judge(task, request, guest, device, progress)
             return _profiled(request, outcome, lambda: profiling.take(task, request, pool, device))
@@ -152,7 +178,7 @@ def gpu_bar(machine: Machine, device: Device, sandbox: Sandbox) -> Bar:
 
     with contextlib.suppress(NotReady):
         controls.warm()
-    return Bar(machine, "cuda", sandbox, pool, judge, hold)
+    return Bar(machine, "cuda", sandbox, pool, judge, hold, (control, ahead))
 
 
 def _profiled(request: Request, outcome: Outcome, take: Callable[[], tuple[Profile, ...]]) -> Outcome:
@@ -199,7 +225,8 @@ def _answered(bar: Bar, frame: wire.Frame) -> tuple[dict[str, Any], bytes]:
         first, second = json.loads(frame.payload)
         compared = bar.compared(frame.header, (first, second))
         return {"op": "compared"}, compared.model_dump_json().encode()
-    judgement = bar.judgement(frame.header, frame.payload.decode())
+    source, *following = json.loads(frame.payload)
+    judgement = bar.judgement(frame.header, source, *following)
     return {"op": "judgement"}, judgement.model_dump_json().encode()
 
 

@@ -90,11 +90,16 @@ class CountingRunner(FakeRunner):
         self._before = before
 
     def judge(
-        self, problem: Problem, candidate: Candidate, mode: Mode = Mode.BENCHMARK, deadline_s: float = 120.0
+        self,
+        problem: Problem,
+        candidate: Candidate,
+        mode: Mode = Mode.BENCHMARK,
+        deadline_s: float = 120.0,
+        following: Candidate | None = None,
     ) -> Judgement:
         self.judged.append(candidate.sha256)
         self._before(candidate)
-        return super().judge(problem, candidate, mode, deadline_s)
+        return super().judge(problem, candidate, mode, deadline_s, following)
 
 
 def kernel_reply(number: int, remark: str = "") -> str:

@@ -38,7 +38,12 @@ class Noisy(FakeRunner):
         self._draw = random.Random(3)
 
     def judge(
-        self, problem: Problem, candidate: Candidate, mode: Mode = Mode.BENCHMARK, deadline_s: float = DEADLINE_S
+        self,
+        problem: Problem,
+        candidate: Candidate,
+        mode: Mode = Mode.BENCHMARK,
+        deadline_s: float = DEADLINE_S,
+        following: Candidate | None = None,
     ) -> Judgement:
         if mode is not Mode.LEADERBOARD:
             return measured(problem, 100 * (1 + self._draw.uniform(-0.5, 0.5)))
