@@ -19,6 +19,7 @@ from typing import Any, Literal
 
 from pydantic import ValidationError
 
+from problems.elsewhere import pointers
 from problems.expression import ExpressionError, evaluate
 from problems.sources import JUDGED_BY, PACKAGE, shared
 from problems.spec import Case, Problem, ProblemError, Work
@@ -37,7 +38,12 @@ def names(root: Path = ROOT) -> tuple[str, ...]:
 
 
 def load(name: str, root: Path = ROOT) -> Problem:
-    """The problem called `name`, by its own or an upstream name; `ProblemError` where there is none or it is broken."""
+    """The problem called `name`, by its own or an upstream name; `ProblemError` where there is none or it is broken.
+
+    ``from/<set>/<name>`` is one from elsewhere that was imported.
+    """
+    if name.startswith(pointers.PREFIX):
+        return pointers.load(name)
     return _read(root, _resolve(name, root))
 
 

@@ -102,9 +102,11 @@ def _definition(problem: Problem, candidate: Candidate) -> Finding | None:
     tree = _parsed(candidate.source)
     if isinstance(tree, Finding):
         return tree
-    if any("custom_kernel" in _defined(node) for node in tree.body):
+    modelled = problem.origin is not None and problem.origin.kind == "kernelbench"
+    wanted, used = ("ModelNew", "ModelNew(nn.Module)") if modelled else ("custom_kernel", "custom_kernel(data)")
+    if any(wanted in _defined(node) for node in tree.body):
         return None
-    return _refusal(1, "entry-point", "no custom_kernel at the top level; a submission defines custom_kernel(data)")
+    return _refusal(1, "entry-point", f"no {wanted} at the top level; a submission defines {used}")
 
 
 def _parsed(source: str) -> ast.Module | Finding:

@@ -83,6 +83,7 @@ class Client:
             raise
         except RunnerError:
             self.close()
+        header |= {"elsewhere": problem.model_dump_json()} if problem.origin else {}
             return self._ask(header, sources, deadline_s)
 
     def compare(self, problem: Problem, first: Candidate, second: Candidate, pairs: int, deadline_s: float) -> Compared:
@@ -177,7 +178,7 @@ def _environment() -> dict[str, str]:
     """The checker's environment: no keys of the control plane, since a guest's parent may be read by it."""
     kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
     ours = str(Path(__file__).parents[2])
-    # One GPU alone: the first of those this process may see, by whichever variable says so.
+    # The first of those this process may see, by whichever variable says so; a driver passes over those there are not.
     chosen = next((name for name in _VISIBLE if name in kept), _VISIBLE[0])
     visible = {chosen: kept.get(chosen, "0").split(",")[0]}
     path = os.pathsep.join([ours, *filter(None, [kept.get("PYTHONPATH")])])

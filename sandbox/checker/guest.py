@@ -130,6 +130,10 @@ class Guest:
             self._ask({"op": "stock"}, "stocked", payload=stock)
         self._ask({"op": "load"}, "loaded", payload=source.encode())
 
+    def ask(self, header: dict[str, Any], expected: str, payload: bytes = b"") -> Frame:
+        """Send one frame of a problem from elsewhere, see `sandbox.guest.foreign`; its answer, of op `expected`."""
+        return self._ask(header, expected, payload)
+
     def share(self, buffers: Sequence[Shared]) -> None:
         """Hand over the buffers, by id in order; earlier ones are gone."""
         items = [{"id": index, "bytes": shared.bytes, "kind": shared.kind} for index, shared in enumerate(buffers)]

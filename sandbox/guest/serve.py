@@ -7,11 +7,12 @@ import os
 import socket
 import sys
 import traceback
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from . import cache, profile, wire
+from .foreign import Foreign
 from .memory import Buffer
 from .modes import GuestMode, Kernel
 from .record import Record, causes
@@ -36,6 +37,7 @@ class Guest:
         self._kernel: Kernel | None = None
         self._buffers: dict[int, Buffer] = {}
         self._cache = cache.own()
+        self._foreign: Foreign | None = None
 
     def serve(self, sock: socket.socket) -> None:
         """Say ready, answer frames, return when the other side is gone."""
@@ -65,8 +67,50 @@ class Guest:
                 return self._profile(frame.header)
             case "kernels":
                 return {"op": "kernels"}, self._mode.evidence(int(frame.header.get("after", 0)))
-            case other:
-                return {"op": "failed", "kind": "run", "log": f"unknown op {other!r}"}, b""
+            case "problem":
+                return self._tried(lambda: self._open(frame)), b""
+            case "build":
+                return self._tried(lambda: self._build(frame.header)), b""
+            case _:
+                return self._tried(lambda: self._elsewhere(frame.header)), b""
+
+    def _tried(self, act: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+        """What it answers, or that code from elsewhere raised."""
+        try:
+            return act()
+        except BaseException as error:  # noqa: BLE001 - it may raise anything, SystemExit too
+            return {"op": "raised", "kind": "run", "log": _log(error)}
+
+    def _open(self, frame: wire.Frame) -> dict[str, Any]:
+        """Take a problem's files, and import its reference where it is to run here."""
+        files, at = {}, 0
+        for name, size in frame.header["files"]:
+            files[name], at = frame.payload[at : at + size], at + size
+        self._foreign = Foreign(self._mode, self._workplace, frame.header["kind"], files)
+        if frame.header["run"]:
+            self._foreign.prepare()
+        return {"op": "problem"}
+
+    def _build(self, header: Mapping[str, Any]) -> dict[str, Any]:
+        """Make a candidate's ModelNew from what the reference's model was made from."""
+        foreign, model = self._opened(), sys.modules["submission"].ModelNew
+        for buffer in self._buffers.values():
+            buffer.fetch()
+        self._kernel = foreign.built(model, foreign.decoded(header["data"], self._buffers))
+        return {"op": "built"}
+
+    def _elsewhere(self, header: Mapping[str, Any]) -> dict[str, Any]:
+        for buffer in self._buffers.values():
+            buffer.fetch()
+        return self._opened().answer(header, self._buffers)
+
+    def _opened(self) -> Foreign:
+        if self._foreign is None:
+            raise ValueError("unknown op, or a problem's files have not been given")
+        return self._foreign
+
+    def _decoded(self, tree: Mapping[str, Any]) -> Any:
+        return self._foreign.decoded(tree, self._buffers) if self._foreign else decode(tree, self._buffers)
 
     def _load(self, source: str) -> dict[str, Any]:
         """Import the candidate as module `submission`, from a file: Triton and `inspect` read its source there."""
@@ -74,7 +118,8 @@ class Guest:
         path.write_text(source)
         try:
             with self._mode.running():
-                self._kernel = _import(path)
+            modelled = self._foreign is not None and self._foreign.kind == "kernelbench"
+                self._kernel = _import(path, "ModelNew" if modelled else "custom_kernel")
         except BaseException as error:  # noqa: BLE001 - a candidate may raise anything, SystemExit too
             return {"op": "failed", "kind": "build", "log": _log(error)}
         return {"op": "loaded"}
@@ -103,7 +148,7 @@ class Guest:
         """Everything a timed call does but the kernel, for a checker that wants to know what that costs."""
         for buffer in self._buffers.values():
             buffer.fetch()
-        decode(header["data"], self._buffers)
+        self._decoded(header["data"])
         head_start_us, pair_us = self._mode.empty(int(header["copied"])) or (None, None)
         for buffer in self._buffers.values():
             buffer.publish()
@@ -116,7 +161,7 @@ class Guest:
         if kernel is None:
         self._cache.begin()
             raise RuntimeError("called before a candidate was loaded")
-        data = decode(header["data"], self._buffers)
+        data = self._decoded(header["data"])
         return {"op": "profiled"}, profile.take(lambda: kernel(data))
 
     def _run(self, header: Mapping[str, Any]) -> tuple[dict[str, Any], float | None]:
@@ -126,7 +171,7 @@ class Guest:
         inputs = [buffer for number, buffer in self._buffers.items() if number != result_buffer]
         for buffer in inputs:
             buffer.fetch()
-        data = decode(header["data"], self._buffers)
+        data = self._decoded(header["data"])
         if "board" in header:
             result, event_us = self._mode.board_call(self._kernel, data, **header["board"])
         else:
@@ -140,7 +185,7 @@ class Guest:
         return tree, event_us
 
 
-def _import(path: Path) -> Kernel:
+def _import(path: Path, wanted: str) -> Kernel:
     specification = importlib.util.spec_from_file_location("submission", path)
     if specification is None or specification.loader is None:
         raise ImportError(f"cannot import {path.name}")
@@ -149,9 +194,10 @@ def _import(path: Path) -> Kernel:
     sys.path.insert(0, str(path.parent))
     os.chdir(path.parent)
     specification.loader.exec_module(module)
-    kernel = getattr(module, "custom_kernel", None)
+    kernel = getattr(module, wanted, None)
     if not callable(kernel):
-        raise ImportError("the submission defines no function custom_kernel(data)")
+        missing = "function custom_kernel(data)" if wanted == "custom_kernel" else f"class {wanted}"
+        raise ImportError(f"the submission defines no {missing}")
     return kernel
 
 

@@ -1,0 +1,106 @@
+"""KernelBench's problem files: a class ``Model``, what it is built from, and what it is called on. Read, never run.
+
+Format as read in ScalingIntelligence/KernelBench@423217d.
+"""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+from problems.spec import BoardCheck, BoardTiming, Case, Origin, ParamValue, Problem, ProblemError, Tolerance
+
+NEEDED = ("Model", "get_inputs", "get_init_inputs")
+RTOL_NOW, RTOL_FIRST = 1e-4, 1e-2
+"""Its absolute and relative tolerance for fp32: as of 423217d, and in versions 0 and 0.1."""
+EXACT = Tolerance(
+    rtol=2.0**-19,
+    term_rtol=0.0,
+    reason="Against the same Model in float64, weights and inputs converted. An element may be off by the larger of "
+    "16 steps of fp32 (2^-19) and 16 times what the Model itself is off at its worst in fp32 (2^-10 at most), times "
+    "|exact| plus the root mean square of the result: another order of sums passes, TF32, fp16 or a lost term do not.",
+)
+_SMALLEST_SIZE = 2
+_LARGEST_SIZE = 1 << 40
+
+
+def read(path: Path, name: str) -> Problem:
+    """The problem in a KernelBench file, called `name`; `ProblemError` names file, field and cure."""
+    try:
+        tree = ast.parse(path.read_bytes())
+    except OSError as error:
+        raise ProblemError(f"{path}: cannot be read: {error.strerror}; give a KernelBench file") from error
+    except (SyntaxError, ValueError) as error:
+        raise ProblemError(f"{path}: does not parse: {error}; complete or correct it") from error
+    lacking = [needed for needed in NEEDED if needed not in defined(tree)]
+    if lacking:
+        raise ProblemError(f"{path}: does not define {', '.join(lacking)}; a KernelBench file defines all three")
+    case = Case(params=sizes(tree))
+    return Problem(
+        name=name,
+        title=path.stem.partition("_")[2].strip("_").replace("_", " ") or path.stem,
+        board=f"KernelBench {path.parent.name}",
+        chips=("any GPU",),
+        inputs="what get_inputs() gives, as float32 where it is floating point",
+        returns="what Model(*get_init_inputs())(*get_inputs()) returns; define a class ModelNew that is used alike",
+        output_dtype="float32",
+        tests=(case,),
+        benchmarks=(case,),
+        small=(case,),
+        tolerance=EXACT,
+        board_check=BoardCheck(
+            rtol=RTOL_NOW,
+            atol=RTOL_NOW,
+            difference="promoted",
+            source="ScalingIntelligence/KernelBench@423217d src/kernelbench/eval.py: torch.allclose in fp32",
+        ),
+        board_timing=BoardTiming(
+            evaluator="KernelBench's timing.py", clock="event", flush_l2=True, ranked_by="mean", source=str(path)
+        ),
+        flops={},
+        bytes="0",
+        origin=Origin(
+            kind="kernelbench", path=str(path), sources={"problem.py": str(path)}, matched=True, unmet=_unmet(tree)
+        ),
+    )
+
+
+def sizes(tree: ast.Module) -> dict[str, ParamValue]:
+    """The file's whole numbers at module level, by name: the sizes that a smaller run may change."""
+    found: dict[str, ParamValue] = {}
+    for node in tree.body:
+        match node:
+            case ast.Assign(targets=[ast.Name(id=name)], value=value):
+                number = _number(value)
+                if number is not None and _SMALLEST_SIZE <= number < _LARGEST_SIZE:
+                    found[name] = number
+    return found
+
+
+def _number(node: ast.expr) -> int | None:
+    """A whole number written out, or a product, sum or power of such."""
+    match node:
+        case ast.Constant(value=bool()):
+            return None
+        case ast.Constant(value=int(number)):
+            return number
+        case ast.BinOp(left=left, op=ast.Mult() | ast.Add() | ast.Sub() as op, right=right):
+            one, other = _number(left), _number(right)
+            if one is None or other is None:
+                return None
+            return one * other if isinstance(op, ast.Mult) else one + other if isinstance(op, ast.Add) else one - other
+        case _:
+            return None
+
+
+def defined(tree: ast.Module) -> set[str]:
+    """Names of the classes and functions at module level."""
+    return {node.name for node in tree.body if isinstance(node, ast.ClassDef | ast.FunctionDef)}
+
+
+def _unmet(tree: ast.Module) -> str:
+    modules = [alias.name for node in tree.body if isinstance(node, ast.Import) for alias in node.names]
+    modules += [node.module for node in tree.body if isinstance(node, ast.ImportFrom) and node.module]
+    if any(name.split(".")[0] == "transformers" for name in modules):
+        return "downloads a Hugging Face model by name; a reference's guest has no network, nor transformers"
+    return ""
