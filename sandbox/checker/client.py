@@ -77,13 +77,13 @@ class Client:
     def _judge(self, problem: Problem, sources: str, mode: Mode, deadline_s: float) -> Judgement:
         header = {"op": "judge", "problem": problem.name, "root": str(self._root)}
         header |= {"mode": mode.value, "deadline_s": str(deadline_s), "defences": self._defences.model_dump_json()}
+        header |= {"elsewhere": problem.model_dump_json()} if problem.origin else {}
         try:
             return self._ask(header, sources, deadline_s)
         except Unsupported:
             raise
         except RunnerError:
             self.close()
-        header |= {"elsewhere": problem.model_dump_json()} if problem.origin else {}
             return self._ask(header, sources, deadline_s)
 
     def compare(self, problem: Problem, first: Candidate, second: Candidate, pairs: int, deadline_s: float) -> Compared:
@@ -178,7 +178,7 @@ def _environment() -> dict[str, str]:
     """The checker's environment: no keys of the control plane, since a guest's parent may be read by it."""
     kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
     ours = str(Path(__file__).parents[2])
-    # The first of those this process may see, by whichever variable says so; a driver passes over those there are not.
+    # One GPU alone: the first of those this process may see, by whichever variable says so.
     chosen = next((name for name in _VISIBLE if name in kept), _VISIBLE[0])
     visible = {chosen: kept.get(chosen, "0").split(",")[0]}
     path = os.pathsep.join([ours, *filter(None, [kept.get("PYTHONPATH")])])

@@ -15,10 +15,10 @@ from typing import Any, Protocol
 
 import torch
 
-from problems.load import folder
 from problems.elsewhere.pointers import PREFIX
+from problems.load import folder
 from problems.spec import ProblemError
-from sandbox.checker import blame, contest, emulation, gpu_timing, profiling
+from sandbox.checker import blame, contest, emulation, foreign_bar, gpu_timing, profiling
 from sandbox.checker.ahead import Ahead
 from sandbox.checker.control import Control
 from sandbox.checker.device import Device
@@ -76,12 +76,12 @@ class Bar:
 
     def judgement(self, header: dict[str, Any], source: str, following: str | None = None) -> Judgement:
         """Judge one candidate; `RunnerError`, `NotReady` or `ProblemError` where that cannot be done here."""
-        start = time.monotonic()
-        task = self._task(header)
         if (elsewhere := foreign_bar.problem_in(header)) is not None:
             place = self.machine, self._device, self._sandbox, self.pool
             alone = _alone() if self._device == "cuda" else None
             return foreign_bar.judgement(elsewhere, header, source, place, alone)
+        start = time.monotonic()
+        task = self._task(header)
         request = Request(source, Mode(header["mode"]), float(header["deadline_s"]), following)
         progress = self._progress(task)
         return self._judgement(task, self._judge(task, request, progress), progress, start)
@@ -102,12 +102,12 @@ class Bar:
 
     def _task(self, header: dict[str, Any]) -> Task:
         defences = Defences.model_validate_json(header["defences"])
+        if str(header["problem"]).startswith(PREFIX):
+            raise Unsupported("two candidates are compared on this project's own problems only, not on imported ones")
         return open_task(str(header["problem"]), Path(str(header["root"])), self._device, defences)
 
     def _progress(self, task: Task) -> Progress:
         progress = Progress()
-        if str(header["problem"]).startswith(PREFIX):
-            raise Unsupported("two candidates are compared on this project's own problems only, not on imported ones")
         if task.defences.off:
             progress.flags.append(f"not to be relied on: judged without {', '.join(task.defences.off)}")
         if self._sandbox.name == "process":

@@ -116,9 +116,10 @@ class Guest:
         """Import the candidate as module `submission`, from a file: Triton and `inspect` read its source there."""
         path = self._workplace / _SOURCE_NAME
         path.write_text(source)
+        self._cache.begin()
         try:
-            with self._mode.running():
             modelled = self._foreign is not None and self._foreign.kind == "kernelbench"
+            with self._mode.running():
                 self._kernel = _import(path, "ModelNew" if modelled else "custom_kernel")
         except BaseException as error:  # noqa: BLE001 - a candidate may raise anything, SystemExit too
             return {"op": "failed", "kind": "build", "log": _log(error)}
@@ -159,7 +160,6 @@ class Guest:
     def _profile(self, header: Mapping[str, Any]) -> tuple[dict[str, Any], bytes]:
         kernel = self._kernel
         if kernel is None:
-        self._cache.begin()
             raise RuntimeError("called before a candidate was loaded")
         data = self._decoded(header["data"])
         return {"op": "profiled"}, profile.take(lambda: kernel(data))
