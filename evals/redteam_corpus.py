@@ -62,7 +62,10 @@ class Specimen(Frozen):
 
 
 def corpus(folder: Path, only: str = "*") -> tuple[Specimen, ...]:
-    """Every file under `folder` whose name fits `only`, attacks first. `ProblemError` names a file that is not one."""
+    """Every file under `folder` that fits `only`, attacks first. `ProblemError` names a file that is not one.
+
+    `only` are patterns with commas between, held against a file's name, its class, ``needs=`` and ``wins_by=``.
+    """
     found = [
         read(path, folder, mark) for name, mark in FOLDERS.items() for path in sorted((folder / name).glob("*.py"))
     ]
@@ -106,6 +109,5 @@ def _pair(part: str, path: Path) -> tuple[str, str]:
 
 def _fits(specimen: Specimen, only: str) -> bool:
     short = specimen.name.partition("/")[2]
-    return any(
-        fnmatch.fnmatch(name, pattern) for pattern in only.split(",") for name in (specimen.name, short, specimen.trick)
-    )
+    names = (specimen.name, short, specimen.trick, f"needs={specimen.needs}", f"wins_by={specimen.wins_by}")
+    return any(fnmatch.fnmatch(name, pattern) for pattern in only.split(",") for name in names)

@@ -28,7 +28,9 @@ CORPUS = Path(__file__).parents[2] / "tests/exploits"
 def redteam(
     runner: RunnerName = "auto",
     corpus: Annotated[Path, typer.Option(help="Its folders: attacks, honest.")] = CORPUS,
-    only: Annotated[str, typer.Option(help="Names or classes to take, * and ? allowed, with commas.")] = "*",
+    only: Annotated[
+        str, typer.Option(help="Names or classes to take, * and ? allowed, with commas; needs=gpu too.")
+    ] = "*",
     advise_only: Annotated[bool, typer.Option("--advise-only", help="What the screen sees convicts nobody.")] = False,
     without: Annotated[list[str] | None, typer.Option(help="Also try the attacks on one defence, without it.")] = None,
     ablate: Annotated[bool, typer.Option("--ablate", help="Also take down every defence, one by one.")] = False,

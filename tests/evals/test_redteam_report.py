@@ -36,6 +36,12 @@ def test_the_corpus_is_as_large_as_it_claims() -> None:
     assert all("kernelwright-" not in one.source for one in FILES), "a judge could tell an attack by its label"
 
 
+def test_files_are_chosen_by_name_class_and_need() -> None:
+    chosen = corpus(CORPUS, "attacks/clamped,half-grid,needs=gpu")
+    assert {one.needs for one in chosen} == {"any", "gpu"}
+    assert [one.name for one in chosen if one.needs != "gpu"] == ["attacks/clamped", "attacks/half_grid"]
+
+
 @pytest.mark.parametrize("one", [one for one in FILES if one.hostile], ids=lambda one: one.name)
 def test_headers_name_what_exists(one: Specimen) -> None:
     known = set(Defences.model_fields)
