@@ -74,7 +74,10 @@ class Report(Frozen):
 
     def unexpected(self) -> tuple[Result, ...]:
         """Attacks that ended in another verdict than their header says, though they did not get in."""
-        return tuple(r for r in self.attacks() if r.specimen.expect and r.kind not in r.specimen.expect)
+        told = self.only_screened()
+        return tuple(
+            r for r in self.attacks() if r.specimen.expect and r.kind not in r.specimen.expect and r not in told
+        )
 
     def fooled(self, judge: str) -> tuple[Result, ...]:
         """Attacks that a weak judge let have what they wanted, and whose header says that they would."""
