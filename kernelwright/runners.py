@@ -74,7 +74,7 @@ def _open(place: Place, problem: Problem, chip: str | None, isolation: str | Non
         return CpuRunner(emulated_chip(problem, chip), isolation)
     from sandbox.gpu import GpuRunner
 
-    runner = GpuRunner(isolation)
+    runner = GpuRunner(isolation, gpus=problem.world_size)
     if chip is not None and (seen := runner.machine().chip) != chip_named(chip).name:
         runner.close()
         raise UsageError(f"this machine's GPU is a {seen}, not a {chip}; leave --chip out, or take --runner cpu")

@@ -16,16 +16,18 @@ from sandbox.verdict import Judgement, Machine
 
 
 class GpuRunner:
-    """Judges on one GPU, one candidate at a time over all processes. Nothing is started before it is asked."""
+    """Judges on one GPU or several, one candidate at a time over all processes; starts nothing before it is asked."""
 
     def __init__(
         self,
         isolation: str | None = None,
         root: Path = ROOT,
         defences: Defences = ALL_UP,
+        gpus: int = 1,
     ) -> None:
+        """`gpus`: how many a problem takes; it is judged on fewer where there are fewer, and says so."""
         kind = isolation if defences.sandbox else "process"
-        self._client = Client(["gpu", *(["--isolation", kind] if kind else [])], root, defences)
+        self._client = Client(["gpu", *(["--isolation", kind] if kind else [])], root, defences, gpus)
         self._defences = defences
 
     def machine(self) -> Machine:

@@ -38,6 +38,10 @@ _KEPT = (
 )
 
 
+_NO_MULTICAST = {"NCCL_NVLS_ENABLE": "0", "TORCH_SYMM_MEM_DISABLE_MULTICAST": "1", "NVSHMEM_DISABLE_NVLS": "1"}
+"""NVLink multicast can take a whole host's fabric down with it."""
+
+
 class Client:
     """One checker, started when first asked."""
 
@@ -46,8 +50,10 @@ class Client:
         arguments: Sequence[str],
         root: Path = ROOT,
         defences: Defences = ALL_UP,
+        gpus: int = 1,
     ) -> None:
-        self._arguments, self._root, self._defences = tuple(arguments), root, defences
+        """`gpus`: as many are visible to it, at the most."""
+        self._arguments, self._root, self._defences, self._gpus = tuple(arguments), root, defences, gpus
         self._program: Program | None = None
         self._machine: Machine | None = None
         self._one_at_a_time = threading.Lock()
@@ -126,7 +132,7 @@ class Client:
             return self._program
         self.close()
         try:
-            self._program = start([sys.executable, "-m", "sandbox.checker", *self._arguments], _environment())
+            self._program = start([sys.executable, "-m", "sandbox.checker", *self._arguments], _environment(self._gpus))
             atexit.register(_close, weakref.ref(self))
             frame = wire.receive(self._program.sock, time.monotonic() + START_S, accept_fds=False)
         except wire.WireError as error:
@@ -174,12 +180,13 @@ def _close(client: weakref.ref[Client]) -> None:
             living.close()
 
 
-def _environment() -> dict[str, str]:
+def _environment(gpus: int) -> dict[str, str]:
     """The checker's environment: no keys of the control plane, since a guest's parent may be read by it."""
     kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
     ours = str(Path(__file__).parents[2])
-    # One GPU alone: the first of those this process may see, by whichever variable says so.
+    # The first of those this process may see, by whichever variable says so; a driver passes over those there are not.
     chosen = next((name for name in _VISIBLE if name in kept), _VISIBLE[0])
-    visible = {chosen: kept.get(chosen, "0").split(",")[0]}
+    seen = kept.get(chosen, ",".join(map(str, range(gpus))))
+    visible = {chosen: ",".join(seen.split(",")[:gpus])} | _NO_MULTICAST
     path = os.pathsep.join([ours, *filter(None, [kept.get("PYTHONPATH")])])
     return {**kept, **visible, "PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"}

@@ -83,7 +83,9 @@ def _changed(tensor: torch.Tensor, other: torch.Tensor, rng: random.Random) -> t
     where no such one was found.
     """
     old, draw = bits(tensor), bits(other)
-    looked_at = torch.tensor([[rng.randrange(size) for size in tensor.shape] for _ in range(LOOKS)]).to(tensor.device)
+    # How many rows there are may be drawn too.
+    sizes = [min(pair) for pair in zip(tensor.shape, other.shape, strict=True)]
+    looked_at = torch.tensor([[rng.randrange(size) for size in sizes] for _ in range(LOOKS)]).to(tensor.device)
     indices = looked_at.unbind(1)
     mine, theirs = old[indices], draw[indices]
     free = (mine != theirs) & ~_nan(mine, tensor.dtype) & ~_nan(theirs, tensor.dtype)

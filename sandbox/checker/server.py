@@ -10,6 +10,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -18,7 +19,7 @@ import torch
 from problems.elsewhere.pointers import PREFIX
 from problems.load import folder
 from problems.spec import ProblemError
-from sandbox.checker import blame, contest, emulation, foreign_bar, gpu_timing, profiling
+from sandbox.checker import blame, contest, emulation, foreign_bar, gpu_timing, profiling, rank_judging
 from sandbox.checker.ahead import Ahead
 from sandbox.checker.control import Control
 from sandbox.checker.device import Device
@@ -27,6 +28,7 @@ from sandbox.checker.machine import own_figures
 from sandbox.checker.outcome import Outcome, Progress, Request
 from sandbox.checker.pool import Pool, spares
 from sandbox.checker.task import Task, open_task
+from sandbox.checker.world import World
 from sandbox.comparison import Compared
 from sandbox.defences import Defences
 from sandbox.guest import wire
@@ -91,6 +93,8 @@ class Bar:
         if self._hold is None:
             raise Unsupported("two candidates are timed against each other on a GPU; the CPU's estimates need no clock")
         start, task = time.monotonic(), self._task(header)
+        if task.problem.world_size > 1:
+            raise Unsupported("two candidates are timed against each other on one GPU; this problem is on several")
         deadline_s = float(header["deadline_s"])
         requests = Request(sources[0], Mode.BENCHMARK, deadline_s), Request(sources[1], Mode.BENCHMARK, deadline_s)
         progress = self._progress(task), self._progress(task)
@@ -150,6 +154,8 @@ def cpu_bar(machine: Machine, sandbox: Sandbox, chip_name: str) -> Bar:
     pool = Pool(sandbox, {"emulate": targets, "capture": (target.arch,)})
 
     def judge(task: Task, request: Request, progress: Progress) -> Outcome:
+        if task.problem.world_size > 1:
+            return rank_judging.emulated(task, request, partial(World, "emulate", targets, sandbox), progress)
         with pool.lend(emulation.modes(request.mode)) as guests:
             outcome = emulation.judge(task, request, guests, target, progress)
         return _profiled(request, outcome, lambda: profiling.compiled(outcome.kernels))
@@ -167,6 +173,10 @@ def gpu_bar(machine: Machine, device: Device, sandbox: Sandbox) -> Bar:
 
     def judge(task: Task, request: Request, progress: Progress) -> Outcome:
         with _alone():
+            if task.problem.world_size > 1:
+                start = partial(World, "device", emulation.TARGETS, sandbox)
+                gpus = torch.cuda.device_count()
+                return rank_judging.on_gpus(task, request, start, machine.chip, gpus, progress)
             device.connect(pool)
             request = replace(request, stock=ahead.take(task, request.source))
             ahead.begin(task, request.following)

@@ -6,12 +6,11 @@ be found. Where one of them faults, all are killed, and the fault that began it 
 
 from __future__ import annotations
 
-import contextlib
 import socket
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from dataclasses import replace
 from functools import partial
@@ -67,7 +66,8 @@ class RankProgram:
 class Rank(Guest):
     """The guest of one rank, which its world started."""
 
-    def __init__(self, mode: str, program: RankProgram) -> None:
+    def __init__(self, mode: str, program: RankProgram, number: int) -> None:
+        self.number = number
         self._program: Running = program
         self._held, self._emulates = False, mode != "device"
         self._left_s = READY_S
@@ -110,7 +110,8 @@ class World:
             for _, theirs in pairs:
                 theirs.close()
         own = [RankProgram(self._program, ours, partial(self._ending, rank)) for rank, (ours, _) in enumerate(pairs)]
-        self.ranks = [Rank(mode, program) for program in own]
+        self.ranks = [Rank(mode, program, number) for number, program in enumerate(own)]
+        self._threads = ThreadPoolExecutor(ranks, "rank")
 
     def await_ready(self) -> None:
         """Wait until every rank is warm; `NotReady` where one never is."""
@@ -125,23 +126,16 @@ class World:
         """The first `world` ranks in a process group of their own, new for each case."""
         ranks = self.ranks[:world]
         port = self.each(lambda rank: rank.meet(), ranks[:1])[0]
-        self.each(lambda rank: rank.join(self.ranks.index(rank), world, port, self._backend), ranks)
+        self.each(lambda rank: rank.join(rank.number, world, port, self._backend), ranks)
         return ranks
 
     def each(self, act: Callable[[Rank], T], ranks: Sequence[Rank] | None = None) -> list[T]:
         """`act` on every rank at once, in order; the first fault kills them all and is raised, with its rank."""
-        with self.under_way(act, self.ranks if ranks is None else ranks) as calls:
-            return self.results(calls)
+        return self.results(self.begin(act, self.ranks if ranks is None else ranks))
 
-    @contextlib.contextmanager
-    def under_way(self, act: Callable[[Rank], T], ranks: Sequence[Rank]) -> Iterator[list[Future[T]]]:
-        """`act` begun on each of `ranks`; none of them runs on when this is left."""
-        with ThreadPoolExecutor(len(ranks), "rank") as threads:
-            try:
-                yield [threads.submit(act, rank) for rank in ranks]
-            except BaseException:
-                self.kill()
-                raise
+    def begin(self, act: Callable[[Rank], T], ranks: Sequence[Rank]) -> list[Future[T]]:
+        """`act` under way on each of `ranks`."""
+        return [self._threads.submit(act, rank) for rank in ranks]
 
     def results(self, calls: Sequence[Future[T]]) -> list[T]:
         """What came of each; at the first fault all ranks are killed, and the one to blame is raised."""
@@ -165,6 +159,8 @@ class World:
 
     def close(self) -> None:
         """Kill all ranks and reap them."""
+        self._program.kill()
+        self._threads.shutdown()
         for rank in self.ranks:
             rank.close()
         self._program.close()

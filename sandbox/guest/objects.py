@@ -13,6 +13,12 @@ class Config(SimpleNamespace):
     """Attributes by name, as a dataclass has them."""
 
 
+class Routing(Config):
+    """The configuration of amd/all2all: sizes by name; tokens are float16 on their way in and out."""
+
+    in_dtype = out_dtype = torch.float16
+
+
 class KVCache(torch.nn.Module):
     """A cache of rows [batch, most, width], of which the first `seq_len` are filled: amd/mla-decode's."""
 
@@ -41,7 +47,7 @@ class KVCache(torch.nn.Module):
         return self.data[:, :end], end
 
 
-_KINDS: dict[str, type[Any]] = {"config": Config, "kv-cache": KVCache}
+_KINDS: dict[str, type[Any]] = {"config": Config, "kv-cache": KVCache, "routing": Routing}
 
 
 def make(kind: str, fields: Mapping[str, Any]) -> Any:
