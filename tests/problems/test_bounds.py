@@ -11,6 +11,9 @@ from problems.ranking import ranked_us
 from problems.spec import Baseline, BoardTiming, Problem, ProblemError
 
 PUBLISHED = {
+    "amd/ag-gemm": 6,
+    "amd/all2all": 5,
+    "amd/gemm-rs": 6,
     "amd/fp8-mm": 6,
     "amd/mxfp4-mm": 6,
     "nvidia/nvfp4-gemv": 3,
