@@ -24,6 +24,7 @@ from sandbox.checker.ahead import Ahead
 from sandbox.checker.control import Control
 from sandbox.checker.device import Device
 from sandbox.checker.guest import NotReady
+from sandbox.checker.legible import as_json
 from sandbox.checker.machine import own_figures
 from sandbox.checker.outcome import Outcome, Progress, Request
 from sandbox.checker.pool import Pool, spares
@@ -241,10 +242,10 @@ def _answered(bar: Bar, frame: wire.Frame) -> tuple[dict[str, Any], bytes]:
     if frame.op == "compare":
         first, second = json.loads(frame.payload)
         compared = bar.compared(frame.header, (first, second))
-        return {"op": "compared"}, compared.model_dump_json().encode()
+        return {"op": "compared"}, as_json(compared)
     source, *following = json.loads(frame.payload)
     judgement = bar.judgement(frame.header, source, *following)
-    return {"op": "judgement"}, judgement.model_dump_json().encode()
+    return {"op": "judgement"}, as_json(judgement)
 
 
 @contextlib.contextmanager

@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 
 from sandbox.checker.answer import Forged, Unfit, read
 from sandbox.checker.layout import Span
+from sandbox.checker.legible import as_json
+from sandbox.profile import Profile
 
 SHAPE = (4, 6)
 BUFFERS = {0: 4096, 1: 64}
@@ -128,3 +130,9 @@ def test_any_json_is_placed_inside_or_refused(value: object, field: str) -> None
             assert str(refusal).encode()
             continue
         assert span.shape == SHAPE and 0 <= span.offset <= span.offset + span.bytes <= BUFFERS[buffer]
+
+
+def test_whatever_way_a_guests_text_took_it_leaves_as_json() -> None:
+    profile = Profile(tool="t\ud800", counters={"k\udfff": 1.0}, notes=("honest",))
+    assert Profile.model_validate_json(as_json(profile)) == Profile(tool="t?", counters={"k?": 1.0}, notes=("honest",))
+    assert as_json(Profile(tool="é")) == '"é"'.encode().join(as_json(Profile(tool="T")).split(b'"T"'))
