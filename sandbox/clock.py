@@ -22,6 +22,8 @@ APART = 0.03
 FLOOR_US = 400.0
 """What the checker's clock cannot see: its switch to one context may cost this much more than to another, for a whole
 judgement. H200: in 2 of 20 judgements of one honest kernel, calls cost 177 and 242 us more than their empty ones."""
+GAP_US = 2.0
+"""From one kernel's end to the next one's start in a burst, beyond what an empty kernel's cost already holds."""
 BLIND = 0.25
 """The largest share of a time that may lie where the checker's clock is blind, for the two clocks to say anything."""
 SURE = 0.99
@@ -113,6 +115,27 @@ def compare_clocks(
     seen_whole = claimed.median - slack_us <= seen.low and seen.high <= claimed.median + slack_us
     agree = seen_whole and resolvable(claimed.median, hidden_us)
     return Clocks("agree" if agree else "unresolved", claimed, seen, bound_us)
+
+
+def compare_bursts(event_us: Sequence[float], burst_us: Sequence[float], calls: int) -> Clocks:
+    """Hold a guest's events against the checker's clock over bursts: `burst_us` a call, of `calls` calls each.
+
+    Only understatement is looked for. A burst's inputs come from the cache where they fit, so it may take less.
+    """
+    claimed = interval(event_us)
+    seen = Interval(statistics.median(burst_us), min(burst_us), max(burst_us), len(burst_us))
+    scatter_us = FLOOR_US / calls + GAP_US
+    slack_us = APART * claimed.median + scatter_us
+    bound_us = seen.high + scatter_us
+    if seen.low > claimed.median + slack_us:
+        return Clocks("disagree", claimed, seen, bound_us)
+    agree = seen.high <= claimed.median + slack_us and scatter_us <= BLIND * claimed.median
+    return Clocks("agree" if agree else "unresolved", claimed, seen, bound_us)
+
+
+def calls_to_resolve(event_us: float) -> int:
+    """How many calls a burst needs for its scatter to be half of what may stay out of sight."""
+    return math.ceil(2 * FLOOR_US / (BLIND * max(event_us, GAP_US)))
 
 
 def resolvable(event_us: float, hidden_us: float) -> bool:

@@ -27,10 +27,13 @@ class Measured(Frozen):
     """The checker's clock round the empty call paired with each of them, in a guest that never held a candidate."""
     pair_us: float = 0.0
     """What device events said of a kernel that does nothing, median of the empty calls; 0 where there were none."""
+    burst_us: tuple[float, ...] = ()
+    """The checker's clock over bursts of `burst_calls` calls behind a gate, a call, less bursts of empty kernels."""
+    burst_calls: int = 0
     interval_us: tuple[float, float] | None = None
     """Where the median of `decided_us` lies, with 95 % confidence."""
     agreement: Agreement = "not compared"
-    """Whether `samples_us` and `wall_us` less `empty_us` tell the same; where they disagree, the latter decide."""
+    """Whether `samples_us` and `checker_us` tell the same; where they disagree, the latter decide."""
     bound_us: float | None = None
     """The checker's clock alone: the median is no larger than this, whatever the candidate did to its own."""
 
@@ -41,7 +44,9 @@ class Measured(Frozen):
 
     @property
     def checker_us(self) -> tuple[float, ...]:
-        """The checker's own clock less the paired empty calls; empty where there were none."""
+        """The checker's own clock: over bursts, or less the paired empty calls; empty where there were none."""
+        if self.burst_us:
+            return self.burst_us
         return tuple(wall - empty for wall, empty in zip(self.wall_us, self.empty_us, strict=False))
 
     @property

@@ -5,12 +5,15 @@ A candidate owns its guest, so an empty call made there could be slowed down to 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from typing import Any
 
+import torch
+
 from sandbox.checker.guest import Guest, NotReady, Returned
-from sandbox.checker.layout import ALIGNMENT, INPUTS
-from sandbox.checker.memory import Shared
+from sandbox.checker.layout import ALIGNMENT, INPUTS, RESULT
+from sandbox.checker.memory import HostMemory, Shared
 from sandbox.checker.pool import Pool
 
 CALL_S = 60.0
@@ -23,19 +26,12 @@ class Control:
         self._pool = pool
         self._tree: dict[str, Any] = {}
         self._holds: tuple[Guest | None, list[Shared]] = None, []
+        self._gate: Shared | None = None
 
     def prepare(self, tree: dict[str, Any], buffers: Sequence[Shared]) -> None:
         """Be ready for calls like those on `tree`, whose tensors lie in `buffers`."""
         self._tree = tree
-
-        def share(guest: Guest) -> None:
-            # What a guest has mapped it keeps mapped: the same buffers are handed over once.
-            if self._holds != (guest, list(buffers)):
-                guest.allow(CALL_S)
-                guest.share(buffers)
-                self._holds = guest, list(buffers)
-
-        self._do(share)
+        self._do(lambda guest: self._share(guest, buffers))
 
     def empty(self, copied: int) -> Returned:
         """One empty call, `copied` bytes of a result copied out as a real call's would be."""
@@ -48,13 +44,41 @@ class Control:
         self._do(call)
         return answers[0]
 
+    def burst(self, count: int, out_bytes: int, opening: Callable[[Shared], None]) -> Returned:
+        """A burst of `count` empty kernels behind a gate that `opening` opens, results of `out_bytes` in all copied."""
+        gate = self._gate = self._gate or HostMemory(1, "cpu")
+        gate.tensor.zero_()
+        answers: list[Returned] = []
+
+        def act(guest: Guest) -> None:
+            self._share(guest, [gate])
+            guest.allow(CALL_S)
+            answers.append(guest.empty_burst(count, out_bytes, 0, lambda: opening(gate)))
+
+        self._do(act)
+        return answers[0]
+
     def close(self) -> None:
         """End its guest."""
         self._pool.close()
 
-    def _do(self, act: Any) -> None:
+    def _share(self, guest: Guest, buffers: Sequence[Shared]) -> None:
+        # What a guest has mapped it keeps mapped: the same buffers are handed over once.
+        if self._holds != (guest, list(buffers)):
+            guest.allow(CALL_S)
+            guest.share(buffers)
+            self._holds = guest, list(buffers)
+
+    def _do(self, act: Callable[[Guest], None]) -> None:
         if not self._pool.holds("device", act):
             raise NotReady("the guest that makes the empty calls failed")
+
+
+def copied(tree: Any) -> int:
+    """Bytes of an answer that the guest copied out: all but what lies in the inputs. It was read strictly before."""
+    if tree["t"] == "tensor":
+        return math.prod(tree["shape"]) * getattr(torch, tree["dtype"]).itemsize if tree["buffer"] == RESULT else 0
+    return sum(copied(part) for part in tree["items"])
 
 
 def miniature(tree: dict[str, Any], at: int = 0) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 import statistics
+import time
 from collections.abc import Callable
 from functools import cached_property
 from typing import Any
@@ -12,6 +13,7 @@ from typing import Any
 import torch
 
 from problems.chips import Chip
+from sandbox import clock
 from sandbox.checker import vmm
 from sandbox.checker.control import Control, miniature
 from sandbox.checker.guest import Returned
@@ -37,6 +39,7 @@ class Device:
         """Makes the empty calls; without it no two clocks are compared."""
         self.calm_us = math.inf
         """What an empty call took before the candidate came; see `calm`."""
+        self._calm_copy_us = 0.0
         self._small: Shared | None = None
 
     def connect(self, pool: Pool) -> None:
@@ -79,6 +82,23 @@ class Device:
             self.flush()
             walls_us.append(self.control.empty(0).wall_us)
         self.calm_us = statistics.median(walls_us)
+        self._calm_copy_us = self._copy_us()
+
+    def calm_burst_us(self, count: int, moved_bytes: int) -> float:
+        """The most that a burst of `count` empty kernels with so many bytes copied takes when nobody disturbs it."""
+        copy_us = self._calm_copy_us * moved_bytes / (FLUSH_BYTES // 2)
+        return self.calm_us + clock.FLOOR_US + 1.1 * copy_us + clock.GAP_US * count
+
+    def _copy_us(self) -> float:
+        """What copying half of what a flush writes takes, by the host's clock."""
+        half, took_us = FLUSH_BYTES // 2, []
+        for _ in range(CALM_CALLS):
+            self.settle()
+            start_ns = time.perf_counter_ns()
+            self._sweep[:half].copy_(self._sweep[half:])
+            self.settle()
+            took_us.append((time.perf_counter_ns() - start_ns) / 1e3)
+        return statistics.median(took_us)
 
     @cached_property
     def _sweep(self) -> torch.Tensor:

@@ -12,11 +12,12 @@ import torch
 from problems.load import work
 from problems.spec import Case
 from sandbox import clock
-from sandbox.checker import board_time
+from sandbox.checker import board_time, burst
 from sandbox.checker.cases import check, drawn, judge_cases, worst
+from sandbox.checker.control import copied
 from sandbox.checker.device import Device
 from sandbox.checker.guest import Forgery, Guest, Returned
-from sandbox.checker.layout import RESULT, lay_out
+from sandbox.checker.layout import lay_out
 from sandbox.checker.memory import HostMemory
 from sandbox.checker.outcome import Outcome, Progress, Refuted, Request
 from sandbox.checker.reader import reader
@@ -57,7 +58,11 @@ def judge(task: Task, request: Request, guest: Guest, device: Device, progress: 
             for index in _order(len(task.problem.benchmarks), request.mode):
                 timings[index] = _time(task, task.problem.benchmarks[index], request.mode, guest, device, progress)
         if request.mode is Mode.LEADERBOARD:
+            if task.defences.clock_agreement:
+                timings.update({at: burst.settle(task, timings[at], guest, device, progress) for at in timings})
             board.extend(board_time.take(task, guest, device, progress))
+        for measured in timings.values():
+            progress.flags += flags(task, measured, device)
         recorded.append(guest.kernels())
 
     verdict = judge_cases(request, progress, guest, run)
@@ -96,9 +101,8 @@ def _time(task: Task, case: Case, mode: Mode, guest: Guest, device: Device, prog
         bench.close()
     progress.checks.append(worst(calls.checks))
     progress.case = None
-    measured = calls.measured(device.chip_name)
-    progress.flags += flags(task, measured, device) + calls.disturbed()
-    return measured
+    progress.flags += calls.disturbed()
+    return calls.measured(device.chip_name)
 
 
 def flags(task: Task, measured: Measured, device: Device) -> list[str]:
@@ -153,7 +157,7 @@ class Calls:
             raise Forgery(f"a call claims {event_us} us; by the judge's clock it took {wall_us:.1f} us in all")
         self.samples_us.append(event_us)
         self.wall_us.append(wall_us)
-        self._copied = _copied(trial.returned, self._task)
+        self._copied = copied(trial.returned.tree)
 
     def pair(self, device: Device, empty: Callable[[int], Returned] | None) -> None:
         """The empty call that belongs to the last one, after the same flush."""
@@ -218,11 +222,3 @@ class Calls:
             found = found.model_copy(update={"agreement": clocks.agreement, "bound_us": bound_us})
         sure = clock.interval(found.decided_us)
         return found.model_copy(update={"interval_us": (sure.low, sure.high)})
-
-
-def _copied(returned: Returned, task: Task) -> int:
-    """Bytes that the guest copied out: none for a result that lies in the inputs. The tree was read strictly before."""
-    tree = returned.tree
-    if not isinstance(tree, dict) or tree.get("buffer") != RESULT:
-        return 0
-    return math.prod(tree["shape"]) * task.output_dtype.itemsize

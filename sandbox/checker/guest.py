@@ -6,18 +6,21 @@ import math
 import socket
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
 from sandbox.checker.answer import legible
+from sandbox.checker.layout import RESULT
 from sandbox.checker.memory import Shared
 from sandbox.guest import wire
 from sandbox.guest.wire import Frame, WireError, WireGone, WireLate
 from sandbox.isolation import Limits, Sandbox
 from sandbox.runner import Unsupported
 
+QUEUE_S = 1.0
+"""How long a burst's gate stays shut for calls that are not queued."""
 READY_S = 120.0
 """Importing torch and triton from a cold disk, and a GPU's context, take their time."""
 
@@ -64,6 +67,8 @@ class Returned:
     wall_us: float
     pair_us: float | None = None
     """Of an empty call: device events round a kernel that does nothing."""
+    queued: bool = True
+    """Of a burst: whether all its calls were queued before the gate opened, which is where `wall_us` begins."""
 
 
 class Guest:
@@ -159,6 +164,30 @@ class Guest:
         """All that a timed call costs without a candidate's kernel; `event_us` is how long the head start was."""
         return self._timed({"op": "empty", "data": tree, "copied": copied})
 
+    def burst(self, tree: dict[str, Any], apart: int, count: int, gate: int, opening: Callable[[], None]) -> Returned:
+        """Call `custom_kernel` `count` times behind a gate; call i's inputs lie `apart` bytes after call i-1's.
+
+        `opening` hands the inputs over and opens the gate: once all calls are queued, or after `QUEUE_S` anyway, since
+        a candidate may wait for its device while it launches.
+        """
+        header = {"op": "burst", "data": tree, "apart": apart, "count": count, "result": RESULT, "gate": gate}
+        return self._burst(header, opening)
+
+    def empty_burst(self, count: int, copied: int, gate: int, opening: Callable[[], None]) -> Returned:
+        """The same round kernels that do nothing, in a guest without a candidate; `copied` bytes are copied after."""
+        return self._burst({"op": "burst", "count": count, "copied": copied, "gate": gate}, opening)
+
+    def _burst(self, header: dict[str, Any], opening: Callable[[], None]) -> Returned:
+        frame: Frame | None = None
+        with suppress(Late):
+            frame = self._ask(header, "queued", within_s=QUEUE_S)
+        start = time.perf_counter_ns()
+        opening()
+        told = frame or self._ask(None, "queued")
+        self._ask(None, "returned")
+        wall_us = (time.perf_counter_ns() - start) / 1e3
+        return Returned(told.header.get("tree"), None, wall_us, queued=frame is not None)
+
     def _timed(self, header: dict[str, Any]) -> Returned:
         start = time.perf_counter_ns()
         frame = self._ask(header, "returned")
@@ -198,14 +227,23 @@ class Guest:
         """Kill its whole tree and reap it."""
         self._program.close()
 
-    def _ask(self, header: dict[str, Any], expected: str, payload: bytes = b"", fds: Sequence[int] = ()) -> Frame:
-        sock, until_s = self._program.sock, self._until()
+    def _ask(
+        self,
+        header: dict[str, Any] | None,
+        expected: str,
+        payload: bytes = b"",
+        fds: Sequence[int] = (),
+        within_s: float = math.inf,
+    ) -> Frame:
+        """Its answer to `header`; without one, the next frame of an answer of several."""
+        sock, until_s = self._program.sock, min(self._until(), time.monotonic() + within_s)
         try:
             with self._running():
-                wire.send(sock, header, payload, fds, until_s)
+                if header is not None:
+                    wire.send(sock, header, payload, fds, until_s)
                 frame = wire.receive(sock, until_s, accept_fds=False)
         except WireLate as error:
-            raise Late(f"no answer to {header['op']!r} in time", self._program.output()) from error
+            raise Late(f"no {expected!r} in time", self._program.output()) from error
         except WireGone as error:
             ending = self._program.ending()
             raise Died(f"the candidate's process hung up: {ending}", self._program.output()) from error
@@ -216,7 +254,7 @@ class Guest:
         if frame.op in {"failed", "raised"}:
             raise Raised(_last_line(frame), _log(frame), build=frame.header.get("kind") == "build")
         if frame.op != expected:
-            raise Forgery(f"answered {header['op']!r} with {frame.op[:32]!r}")
+            raise Forgery(f"answered {frame.op[:32]!r} where {expected!r} was due")
         return frame
 
     def _until(self) -> float:

@@ -105,6 +105,22 @@ def map_cuda(descriptor: int, size: int, device: int = 0) -> Buffer:
     return Buffer(memory, memory)
 
 
+_registered: dict[int, torch.Tensor] = {}
+"""Host memory that the device sees, by address. Kept, so that no other memory comes to lie at that address."""
+
+
+def wait_for(word: torch.Tensor, stream: int) -> None:
+    """Let a CUDA stream wait until the 32-bit word at the start of host memory `word` is 1 or more."""
+    from cuda.bindings import driver
+
+    address = word.data_ptr()
+    if address not in _registered:
+        _checked(driver.cuMemHostRegister(address, word.numel(), driver.CU_MEMHOSTREGISTER_DEVICEMAP))
+        _registered[address] = word
+    seen = _checked(driver.cuMemHostGetDevicePointer(address, 0))
+    _checked(driver.cuStreamWaitValue32(stream, seen, 1, driver.CUstreamWaitValue_flags.CU_STREAM_WAIT_VALUE_GEQ))
+
+
 def _checked(answer: Any) -> Any:
     status, *values = answer
     if int(status) != 0:

@@ -29,6 +29,8 @@ stream that nobody joined: it counts."""
 _LATE_TRIALS = 31
 
 Kernel = Callable[[Any], Any]
+Queued = Callable[[list[Any]], None]
+"""Says that a burst is queued, and where its results will lie."""
 
 
 class GuestMode(Protocol):
@@ -61,6 +63,12 @@ class GuestMode(Protocol):
 
         Microseconds by device events: round the head start, and round a kernel that does nothing.
         """
+
+    def burst(self, kernel: Kernel, batch: Sequence[Any], gate: torch.Tensor, queued: Queued) -> None:
+        """Call the kernel on each of `batch` while `gate` is shut, hand over what it returned, wait for it all."""
+
+    def empty_burst(self, count: int, copied: int, gate: torch.Tensor, queued: Callable[[], None]) -> None:
+        """The same with `count` kernels that do nothing, and results of `copied` bytes in all copied."""
 
     def settle(self, join: bool = True) -> None:
         """Return when every copy asked for is done."""
@@ -107,6 +115,14 @@ class OffDevice:
     def empty(self, copied: int) -> tuple[float, float] | None:
         """Nothing is timed here."""
         return None
+
+    def burst(self, kernel: Kernel, batch: Sequence[Any], gate: torch.Tensor, queued: Queued) -> None:
+        """Nothing is timed here."""
+        queued([self.call(kernel, data, timed=False)[0] for data in batch])
+
+    def empty_burst(self, count: int, copied: int, gate: torch.Tensor, queued: Callable[[], None]) -> None:
+        """Nothing is timed here."""
+        queued()
 
     def settle(self, join: bool = True) -> None:
         """Copies on the CPU are done when they return."""
@@ -187,8 +203,9 @@ class OnDevice:
             end.record()
             self._synchronize()
             return result, start.elapsed_time(end) * 1e3
-        # A board's process has the device to itself. Ours shares it by turns: what follows finds our turn begun.
-        self._sleep(1)
+        # A board's process has the device to itself and has just made and cloned its inputs. Ours shares the device by
+        # turns and has just slept: with a clone our turn has begun, and the host's caches are as warm.
+        _cloned(data)
         self._synchronize()
         start_ns = self._clock_ns()
         result = kernel(_cloned(data) if clone else data)
@@ -208,6 +225,28 @@ class OnDevice:
             result, room = (torch.empty(copied, dtype=torch.uint8, device="cuda") for _ in range(2))
             room.copy_(result)
         return begun.elapsed_time(start) * 1e3, start.elapsed_time(end) * 1e3
+
+    def burst(self, kernel: Kernel, batch: Sequence[Any], gate: torch.Tensor, queued: Queued) -> None:
+        """A candidate that waits for its device while it launches waits for the gate, which is opened in the end."""
+        self._hold(gate)
+        results = [kernel(data) for data in batch]
+        queued(results)
+        self._synchronize()
+
+    def empty_burst(self, count: int, copied: int, gate: torch.Tensor, queued: Callable[[], None]) -> None:
+        """Plain allocations stand for the results."""
+        result, room = (torch.empty(copied // count, dtype=torch.uint8, device="cuda") for _ in range(2))
+        self._hold(gate)
+        for _ in range(count):
+            self._sleep(0)
+        for _ in range(count if copied else 0):
+            room.copy_(result)
+        queued()
+        self._synchronize()
+
+    def _hold(self, gate: torch.Tensor) -> None:
+        """What follows on the current stream waits until the word at `gate` is not 0."""
+        memory.wait_for(gate, torch.cuda.current_stream().cuda_stream)
 
     def settle(self, join: bool = True) -> None:
         """Wait for the device."""

@@ -44,6 +44,19 @@ def _view(tree: Mapping[str, Any], buffers: Mapping[int, Buffer]) -> torch.Tenso
     return torch.as_strided(buffers[tree["buffer"]].part(tree["offset"], size).view(dtype), shape, stride)
 
 
+def moved(tree: Mapping[str, Any], by: int) -> Mapping[str, Any]:
+    """The same tree with every tensor `by` bytes further on in its buffer."""
+    match tree["t"]:
+        case "tensor":
+            return {**tree, "offset": tree["offset"] + by}
+        case "dict" | "object":
+            return {**tree, "items": {name: moved(item, by) for name, item in tree["items"].items()}}
+        case "tuple" | "list":
+            return {**tree, "items": [moved(item, by) for item in tree["items"]]}
+        case _:
+            return tree
+
+
 class Encoder:
     """Describes one returned value, copying its tensors into the result buffer one after another."""
 

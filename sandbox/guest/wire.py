@@ -5,7 +5,7 @@ descriptors ride on the first byte of the frame that needs them. No pickles. Eve
 A side that waits for the untrusted one gives a moment (`until_s`) by which the whole frame must be there, so that
 bytes that drip in cannot stretch it, and takes no descriptors.
 
-The checker speaks, the guest answers each frame with one frame:
+The checker speaks, the guest answers each frame with one frame (a burst with two):
 
 =========  ===================================================  ====================================================
 op         checker sends                                        guest answers
@@ -21,6 +21,9 @@ call       ``data``: tree of the input tuple; ``result``: id    ``{"op": "return
            ``join``: bool; ``board``: see below
 empty      ``data``; ``copied``: bytes of the result that an    as for ``call``; ``event_us`` is how long the head
            answered call copied, 0 where it copied none         start took
+burst      ``data``: tree of call 0's inputs, each call's       ``{"op": "queued", "tree": tree}``, a list of every
+           ``apart`` bytes further on; ``count``; ``result``,   call's, then, all done, ``{"op": "returned"}``
+           ``gate``: ids; or ``count``, ``gate``, ``copied``
 profile    ``data``: tree of the input tuple                    ``{"op": "profiled"}``, payload: JSON, see `profile`
 kernels    ``after``: launches already fetched                  ``{"op": "kernels"}``, payload: JSON, see `capture`
 cache      nothing                                              ``{"op": "cache"}``, payload: the kernels compiled
@@ -30,10 +33,12 @@ cache      nothing                                              ``{"op": "cache"
 ``failed`` and ``raised`` carry ``log``, a traceback cut to `MAX_LOG` characters. ``event_us`` is null unless timed.
 ``board`` (``{"clock": "host"|"event", "flush": bool, "clone": bool}``): time it as a board does instead.
 ``join``: wait for the whole device, whatever streams the candidate used. An ``empty`` call does all that a timed call
-does and runs no kernel.
+does and runs no kernel. A ``burst`` is queued on the device behind a wait for the gate's first 32-bit word to be 1; the
+checker opens it when the calls are said to be queued, or after a while. Without ``data`` its kernels do nothing.
 
-A buffer's ``kind`` is ``host`` (a memfd, to be mapped shared; a device guest stages it onto its device) or ``cuda`` (a
-VMM allocation of ``bytes`` bytes, a multiple of its granularity, exported as a POSIX file descriptor).
+A buffer's ``kind`` is ``host`` (a memfd, to be mapped shared; a device guest stages it onto its device), ``cpu`` (the
+same, not staged: a gate, and tensors that are to be on the host) or ``cuda`` (a VMM allocation of ``bytes`` bytes, a
+multiple of its granularity, exported as a POSIX file descriptor).
 
 A tree is JSON: ``{"t": "tuple"|"list", "items": [...]}``, ``{"t": "dict", "items": {...}}``, ``{"t": "value", "value":
 int|float|str|bool|null}``, or a tensor ``{"t": "tensor", "dtype": "float16", "shape": [..], "stride": [..],
