@@ -52,6 +52,7 @@ class Device:
             if pool.holds("device", lambda guest: guest.share([memory])):
                 self.share = vmm.DeviceMemory
             memory.close()
+            self._calm_copy_us = self._copy_us()
 
     def prepare_empty(self, bench: Bench) -> Callable[[int], Returned] | None:
         """Empty calls like those on `bench`, given the bytes that each copies; None where there is nobody to make them.
@@ -82,7 +83,6 @@ class Device:
             self.flush()
             walls_us.append(self.control.empty(0).wall_us)
         self.calm_us = statistics.median(walls_us)
-        self._calm_copy_us = self._copy_us()
 
     def calm_burst_us(self, count: int, moved_bytes: int) -> float:
         """The most that a burst of `count` empty kernels with so many bytes copied takes when nobody disturbs it."""

@@ -92,36 +92,21 @@ def map_cuda(descriptor: int, size: int, device: int = 0) -> Buffer:
     from cuda.bindings import driver
 
     kind = driver.CUmemAllocationHandleType.CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
-    handle = _checked(driver.cuMemImportFromShareableHandle(descriptor, kind))
+    handle = checked(driver.cuMemImportFromShareableHandle(descriptor, kind))
     os.close(descriptor)
-    address = _checked(driver.cuMemAddressReserve(size, 0, 0, 0))
-    _checked(driver.cuMemMap(address, size, 0, handle, 0))
+    address = checked(driver.cuMemAddressReserve(size, 0, 0, 0))
+    checked(driver.cuMemMap(address, size, 0, handle, 0))
     access = driver.CUmemAccessDesc()
     access.location.type = driver.CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE
     access.location.id = device
     access.flags = driver.CUmemAccess_flags.CU_MEM_ACCESS_FLAGS_PROT_READWRITE
-    _checked(driver.cuMemSetAccess(address, size, [access], 1))
+    checked(driver.cuMemSetAccess(address, size, [access], 1))
     memory = torch.as_tensor(_DeviceArray(int(address), size), device=f"cuda:{device}")
     return Buffer(memory, memory)
 
 
-_registered: dict[int, torch.Tensor] = {}
-"""Host memory that the device sees, by address. Kept, so that no other memory comes to lie at that address."""
-
-
-def wait_for(word: torch.Tensor, stream: int) -> None:
-    """Let a CUDA stream wait until the 32-bit word at the start of host memory `word` is 1 or more."""
-    from cuda.bindings import driver
-
-    address = word.data_ptr()
-    if address not in _registered:
-        _checked(driver.cuMemHostRegister(address, word.numel(), driver.CU_MEMHOSTREGISTER_DEVICEMAP))
-        _registered[address] = word
-    seen = _checked(driver.cuMemHostGetDevicePointer(address, 0))
-    _checked(driver.cuStreamWaitValue32(stream, seen, 1, driver.CUstreamWaitValue_flags.CU_STREAM_WAIT_VALUE_GEQ))
-
-
-def _checked(answer: Any) -> Any:
+def checked(answer: Any) -> Any:
+    """The value of a driver call; `RuntimeError` where it failed."""
     status, *values = answer
     if int(status) != 0:
         raise RuntimeError(f"CUDA driver call failed: {status}")

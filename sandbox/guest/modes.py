@@ -13,7 +13,7 @@ import torch
 import triton
 from triton.runtime import driver as active_driver
 
-from . import device_map, dual, floats, memory
+from . import burst, device_map, dual, floats, memory
 from .figures import figures
 from .launches import LaunchWatch
 from .record import Record
@@ -29,8 +29,6 @@ stream that nobody joined: it counts."""
 _LATE_TRIALS = 31
 
 Kernel = Callable[[Any], Any]
-Queued = Callable[[list[Any]], None]
-"""Says that a burst is queued, and where its results will lie."""
 
 
 class GuestMode(Protocol):
@@ -64,7 +62,7 @@ class GuestMode(Protocol):
         Microseconds by device events: round the head start, and round a kernel that does nothing.
         """
 
-    def burst(self, kernel: Kernel, batch: Sequence[Any], gate: torch.Tensor, queued: Queued) -> None:
+    def burst(self, kernel: Kernel, batch: Sequence[Any], gate: torch.Tensor, queued: burst.Queued) -> None:
         """Call the kernel on each of `batch` while `gate` is shut, hand over what it returned, wait for it all."""
 
     def empty_burst(self, count: int, copied: int, gate: torch.Tensor, queued: Callable[[], None]) -> None:
@@ -116,7 +114,7 @@ class OffDevice:
         """Nothing is timed here."""
         return None
 
-    def burst(self, kernel: Kernel, batch: Sequence[Any], gate: torch.Tensor, queued: Queued) -> None:
+    def burst(self, kernel: Kernel, batch: Sequence[Any], gate: torch.Tensor, queued: burst.Queued) -> None:
         """Nothing is timed here."""
         queued([self.call(kernel, data, timed=False)[0] for data in batch])
 
@@ -226,27 +224,15 @@ class OnDevice:
             room.copy_(result)
         return begun.elapsed_time(start) * 1e3, start.elapsed_time(end) * 1e3
 
-    def burst(self, kernel: Kernel, batch: Sequence[Any], gate: torch.Tensor, queued: Queued) -> None:
-        """A candidate that waits for its device while it launches waits for the gate, which is opened in the end."""
-        self._hold(gate)
-        results = [kernel(data) for data in batch]
-        queued(results)
+    def burst(self, kernel: Kernel, batch: Sequence[Any], gate: torch.Tensor, queued: burst.Queued) -> None:
+        """On the current stream; without the launch watch, as every timed call."""
+        burst.queue(kernel, batch, gate, queued)
         self._synchronize()
 
     def empty_burst(self, count: int, copied: int, gate: torch.Tensor, queued: Callable[[], None]) -> None:
         """Plain allocations stand for the results."""
-        result, room = (torch.empty(copied // count, dtype=torch.uint8, device="cuda") for _ in range(2))
-        self._hold(gate)
-        for _ in range(count):
-            self._sleep(0)
-        for _ in range(count if copied else 0):
-            room.copy_(result)
-        queued()
+        burst.queue_empty(count, copied, gate, queued)
         self._synchronize()
-
-    def _hold(self, gate: torch.Tensor) -> None:
-        """What follows on the current stream waits until the word at `gate` is not 0."""
-        memory.wait_for(gate, torch.cuda.current_stream().cuda_stream)
 
     def settle(self, join: bool = True) -> None:
         """Wait for the device."""

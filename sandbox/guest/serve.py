@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 import os
 import socket
@@ -16,7 +17,7 @@ from .foreign import Foreign
 from .memory import Buffer
 from .modes import GuestMode, Kernel
 from .record import Record, causes
-from .tree import Encoder, decode
+from .tree import Encoder, decode, moved
 
 _SOURCE_NAME = "submission.py"
 _NOT_SHOWN = (str(Path(__file__).parent), "<frozen importlib")
@@ -35,12 +36,14 @@ class Guest:
         self._mode = mode
         self._workplace = workplace
         self._kernel: Kernel | None = None
+        self._say: Callable[[dict[str, Any]], None] = lambda _: None
         self._buffers: dict[int, Buffer] = {}
         self._cache = cache.own()
         self._foreign: Foreign | None = None
 
     def serve(self, sock: socket.socket) -> None:
         """Say ready, answer frames, return when the other side is gone."""
+        self._say = functools.partial(wire.send, sock)
         try:
             wire.send(sock, {"op": "ready", "versions": self._mode.versions()})
             while True:
@@ -63,6 +66,8 @@ class Guest:
                 return self._call(frame.header), b""
             case "empty":
                 return self._empty(frame.header), b""
+            case "burst":
+                return self._burst(frame.header), b""
             case "profile":
                 return self._profile(frame.header)
             case "kernels":
@@ -156,6 +161,30 @@ class Guest:
         self._mode.settle()
         nothing = {"t": "value", "value": None}
         return {"op": "returned", "tree": nothing, "event_us": head_start_us, "pair_us": pair_us}
+
+    def _burst(self, header: Mapping[str, Any]) -> dict[str, Any]:
+        """Many calls, queued behind a gate that the checker opens once it is told that they are."""
+        gate, count = self._buffers[header["gate"]].shared, int(header["count"])
+        if "data" not in header:
+            copied = int(header["copied"])
+            self._mode.empty_burst(count, copied, gate, lambda: self._say({"op": "queued", "tree": None}))
+            return {"op": "returned"}
+        kernel = self._kernel
+        if kernel is None:
+            raise RuntimeError("called before a candidate was loaded")
+        batch = [self._decoded(moved(header["data"], index * header["apart"])) for index in range(count)]
+        self._mode.record.call += count
+
+        def queued(results: list[Any]) -> None:
+            # Where the results will lie is known by now, and their copies are queued like the kernels.
+            tree = Encoder(self._buffers, header["result"], self._mode.device_type).encode(results)
+            self._say({"op": "queued", "tree": tree})
+
+        try:
+            self._mode.burst(kernel, batch, gate, queued)
+        except BaseException as error:  # noqa: BLE001 - a candidate may raise anything, SystemExit too
+            return {"op": "raised", "kind": _kind(error, self._mode.record), "log": _log(error)}
+        return {"op": "returned"}
 
     def _profile(self, header: Mapping[str, Any]) -> tuple[dict[str, Any], bytes]:
         kernel = self._kernel

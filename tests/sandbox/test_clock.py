@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sandbox import clock
 from sandbox.clock import CONFIDENCE, FLOOR_US, Agreement, compare_clocks, interval, narrow, settled, spread
 from sandbox.timing import Measured
 
@@ -141,3 +142,27 @@ def test_a_record_from_before_the_second_clock_is_read() -> None:
     assert (read.us, read.agreement, read.interval_us, read.bound_us, read.checker_us) == (
         *(6.0, "not compared", None, None, ()),
     )
+
+
+@pytest.mark.parametrize(
+    ("event_us", "burst_us", "calls", "agreement"),
+    [
+        (100.0, 104.0, 64, "agree"),
+        (100.0, 60.0, 64, "agree"),  # its inputs may lie in the cache
+        (50.0, 104.0, 64, "disagree"),
+        (50.0, 104.0, 4, "unresolved"),  # too few calls: the handshake alone may scatter as much
+        (5.0, 9.0, 64, "unresolved"),
+    ],
+)
+def test_bursts_hold_short_kernels_to_their_events(
+    event_us: float, burst_us: float, calls: int, agreement: str
+) -> None:
+    found = clock.compare_bursts([event_us] * 10, [burst_us - 1, burst_us, burst_us + 1], calls)
+    assert found.agreement == agreement
+    assert found.bound_us >= burst_us + 1
+
+
+@pytest.mark.parametrize("event_us", [20.0, 80.0, 300.0])
+def test_a_burst_of_the_calls_asked_for_resolves(event_us: float) -> None:
+    calls = clock.calls_to_resolve(event_us)
+    assert clock.compare_bursts([event_us] * 10, [event_us] * 3, calls).agreement == "agree"
