@@ -64,8 +64,8 @@ class _Table:
     environment: dict[str, str]
     tell: Callable[[str], None]
 
-    def judge(self, candidate: Candidate) -> Judgement:
-        return self.runner.judge(self.problem, candidate, self.settings.mode, self.settings.deadline_s)
+    def judge(self, candidate: Candidate, following: Candidate | None = None) -> Judgement:
+        return self.runner.judge(self.problem, candidate, self.settings.mode, self.settings.deadline_s, following)
 
 
 def play(
@@ -117,7 +117,7 @@ def _play(table: _Table, who: Player) -> list[Sample]:
         case Strategy():
             return [_run(table, who, number) for number in range(table.settings.samples)]
         case Directory():
-            return [_file(table, who, path) for path in who.files(table.problem)]
+            return _files(table, who)
         case _:
             assert_never(who)
 
@@ -152,15 +152,20 @@ def _run(table: _Table, who: Strategy, number: int) -> Sample:
     return _told(table, who.name, result.run_id, result.state.attempts, outcome)
 
 
-def _file(table: _Table, who: Directory, path: Path) -> Sample:
-    candidate = Candidate(source=read_source(path))
-    name = path.relative_to(who.path).as_posix()
-    return _told(table, who.name, name, 1, _judged(table, candidate))
+def _files(table: _Table, who: Directory) -> list[Sample]:
+    """Every file of a directory, one after the other; the runner is told which comes next."""
+    paths = who.files(table.problem)
+    candidates = [Candidate(source=read_source(path)) for path in paths]
+    samples = []
+    for path, candidate, following in zip(paths, candidates, [*candidates[1:], None], strict=True):
+        name = path.relative_to(who.path).as_posix()
+        samples.append(_told(table, who.name, name, 1, _judged(table, candidate, following)))
+    return samples
 
 
-def _judged(table: _Table, candidate: Candidate) -> Judged | Faulted:
+def _judged(table: _Table, candidate: Candidate, following: Candidate | None = None) -> Judged | Faulted:
     try:
-        said = table.judge(candidate)
+        said = table.judge(candidate, following)
     except RunnerError as error:
         return Faulted(reason=str(error))
     return Judged(judgement=said, score_us=score_us(table.problem, said))
