@@ -22,7 +22,14 @@ from problems.spec import BoardTiming, Case, Frozen, ParamValue, Problem, Proble
 
 Limit = Literal["arithmetic", "HBM", "cache", "links", "launch"]
 Difference = Literal[
-    "vendor time", "wrong bytes", "other peak", "other bytes", "launch floor", "warm cache", "output in cache"
+    "vendor time",
+    "wrong bytes",
+    "other peak",
+    "other bytes",
+    "launch floor",
+    "warm cache",
+    "output in cache",
+    "not said",
 ]
 SAME = 0.01
 """Bounds that differ by no more are the same."""

@@ -15,10 +15,13 @@ PUBLISHED = {
     "amd/all2all": 5,
     "amd/gemm-rs": 6,
     "amd/fp8-mm": 6,
+    "amd/mla-decode": 4,
+    "amd/moe-mxfp4": 7,
     "amd/mxfp4-mm": 6,
     "nvidia/nvfp4-gemv": 3,
     "nvidia/nvfp4-gemm": 3,
     "nvidia/nvfp4-dual-gemm": 4,
+    "nvidia/nvfp4-group-gemm": 4,
 }
 """Rows of the boards' tables, gpu-mode/reference-kernels@f83cb92, task.yml."""
 
