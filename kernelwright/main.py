@@ -8,12 +8,27 @@ from typing import Annotated
 
 import typer
 
-from kernelwright.commands import check, compare, compile, dataset, doctor, evaluate, problems, redteam, run, runs
+from kernelwright.commands import (
+    audit,
+    check,
+    compare,
+    compile,
+    dataset,
+    doctor,
+    evaluate,
+    imports,
+    problems,
+    redteam,
+    run,
+    runs,
+)
 from kernelwright.console import fail
 from kernelwright.status import families, status_of
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 app.add_typer(problems.app, name="problems")
+problems.app.command("import")(imports.import_problems)
+problems.app.command("audit")(audit.audit)
 app.command("run")(run.run)
 app.command("check")(check.check)
 app.command("compare")(compare.compare)

@@ -9,6 +9,7 @@ from pathlib import Path
 from problems.chips import chip as chip_named
 from problems.load import ROOT
 from problems.spec import Problem
+from sandbox.audit import Audited
 from sandbox.candidate import Candidate
 from sandbox.checker.client import Client
 from sandbox.defences import ALL_UP, Defences
@@ -63,6 +64,10 @@ class CpuRunner:
         """Judge one candidate; see `sandbox.checker.emulation` for what is done. Raises `RunnerError`."""
         refused = refuse(problem, candidate, self.machine(), self._defences)
         return refused or advised(self._checker().judge(problem, candidate, mode, deadline_s), candidate)
+
+    def audit(self, problem: Problem) -> Audited:
+        """Screen a problem on a small case; see `sandbox.checker.screening`. Raises `RunnerError`."""
+        return self._checker().audit(problem)
 
     def close(self) -> None:
         """Stop the checker and its guests."""

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from problems.load import ROOT
 from problems.spec import Problem
+from sandbox.audit import Audited
 from sandbox.candidate import Candidate
 from sandbox.checker.client import Client
 from sandbox.comparison import FEWEST, PAIRS, Compared
@@ -75,6 +76,10 @@ class GpuRunner:
         found = self._client.compare(problem, first, second, pairs, deadline_s)
         both = {"first": advised(found.first, first), "second": advised(found.second, second)}
         return found.model_copy(update=both)
+
+    def audit(self, problem: Problem) -> Audited:
+        """Screen a problem, one from elsewhere in its published sizes; see `sandbox.checker.screening`."""
+        return self._client.audit(problem)
 
     def close(self) -> None:
         """Stop the checker and its guests."""

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from problems.load import ROOT
 from problems.spec import Problem, ProblemError
+from sandbox.audit import Audited
 from sandbox.candidate import Candidate
 from sandbox.comparison import Compared
 from sandbox.defences import ALL_UP, Defences
@@ -91,6 +92,15 @@ class Client:
         except RunnerError:
             self.close()
             return self._ask(header, sources, deadline_s)
+
+    def audit(self, problem: Problem) -> Audited:
+        """Screen a problem. Raises `RunnerError`."""
+        header = {"op": "audit", "problem": problem.name, "root": str(self._root)}
+        header |= {"defences": self._defences.model_dump_json()}
+        header |= {"elsewhere": problem.model_dump_json()} if problem.origin else {}
+        with self._one_at_a_time:
+            frame = self._exchange(header, "", "audited", 0.0)
+        return Audited.model_validate_json(frame.payload)
 
     def compare(self, problem: Problem, first: Candidate, second: Candidate, pairs: int, deadline_s: float) -> Compared:
         """Judge two candidates and time them in turns. Raises `RunnerError`."""

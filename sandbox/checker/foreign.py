@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from problems.spec import Case, Origin, Problem, ProblemError
 from sandbox.checker.foreign_tree import Malformed, Value, read
 from sandbox.checker.guest import Died, Fault, Forgery, Guest, Late, Raised
@@ -155,8 +153,3 @@ class Reference:
 
 def _case(case: Case, seed: int) -> dict[str, Any]:
     return {"params": dict(case.params), "seed": seed}
-
-
-def largest(values: tuple[torch.Tensor, ...]) -> int:
-    """Elements of the largest tensor."""
-    return max((value.numel() for value in values), default=0)

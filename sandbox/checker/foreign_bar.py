@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 import time
-from contextlib import AbstractContextManager, nullcontext
-from typing import TYPE_CHECKING, Any
+from contextlib import AbstractContextManager
+from typing import Any
 
 import torch
 
-from problems.spec import Problem
+from problems.spec import Problem, ProblemError
+from sandbox.audit import Audited
 from sandbox.checker import foreign_judging
 from sandbox.checker.foreign import STEP_S, Broken
 from sandbox.checker.memory import HostMemory
 from sandbox.checker.outcome import Progress, Request
 from sandbox.checker.pool import Pool
+from sandbox.checker.screening import screen
+from sandbox.checker.subjects import ForeignSubject
 from sandbox.defences import Defences
+from sandbox.isolation import Sandbox
 from sandbox.isolation.measures import in_force
 from sandbox.runner import Mode, Unsupported
 from sandbox.verdict import Judgement, Machine
 
-if TYPE_CHECKING:
-    from sandbox.isolation import Sandbox
+Place = tuple[Machine, str, Sandbox, Pool]
+"""A machine, the device the checker computes on, a sandbox and its warm guests."""
 
 PLAIN = "plain processes: neither the reference nor the candidate was confined"
 
@@ -35,10 +39,10 @@ def judgement(
     problem: Problem,
     header: dict[str, Any],
     source: str,
-    place: tuple[Machine, str, Sandbox, Pool],
-    alone: AbstractContextManager[None] | None = None,
+    place: Place,
+    alone: AbstractContextManager[None],
 ) -> Judgement:
-    """Judge one candidate; `place` is a machine, the device to compute on, a sandbox and its warm guests."""
+    """Judge one candidate, one at a time where `alone` holds the device."""
     machine, device, sandbox, pool = place
     start, gpu = time.monotonic(), device == "cuda"
     if problem.origin is None:
@@ -52,7 +56,7 @@ def judgement(
     defences = Defences.model_validate_json(header["defences"])
     step_s = STEP_S if gpu else foreign_judging.SMALL_STEP_S
     with (
-        alone or nullcontext(),
+        alone,
         pool.lend((mode, mode)) as [guest, other],
         foreign_judging.opened(problem, other, device, step_s) as reference,
     ):
@@ -78,8 +82,23 @@ def judgement(
     )
 
 
+def audited(problem: Problem, place: Place, alone: AbstractContextManager[None]) -> Audited:
+    """Screen a problem from elsewhere, on a small case; why not, where its reference cannot do it here."""
+    _, device, _, pool = place
+    gpu = device == "cuda"
+    try:
+        foreign_judging.refuse(problem)
+        step_s = STEP_S if gpu else foreign_judging.SMALL_STEP_S
+        with (
+            alone,
+            pool.lend(("device" if gpu else "emulate",)) as [guest],
+            foreign_judging.opened(problem, guest, device, step_s) as reference,
+        ):
+            todo, said = foreign_judging.cases(reference, gpu)
+            return screen(ForeignSubject(reference, todo[0][1], said))
+    except (Unsupported, ProblemError) as error:
+        return Audited(name=problem.name, reason=str(error))
+
+
 def _done() -> None:
     """On the CPU everything is written when a copy returns."""
-
-
-__all__ = ["Unsupported", "judgement", "problem_in"]

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import os
+import math
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from problems.spec import Case, Origin, Problem
+from problems.spec import Case, Origin, ParamValue, Problem
 from sandbox.checker.cases import judge_cases, worst
-from sandbox.checker.foreign import Broken, Reference, TooLarge, sources
+from sandbox.checker.foreign import Reference, TooLarge, sources
 from sandbox.checker.foreign_bench import ForeignBench
 from sandbox.checker.guest import Guest
 from sandbox.checker.memory import HostMemory
@@ -22,7 +23,8 @@ from sandbox.verdict import Passed, Role, Untimed
 
 SMALL_BYTES, SMALL_FLOPS = 32 << 20, 1_000_000_000
 """What one run of a problem may move and compute on a CPU: a fraction of a second of one core."""
-SMALL_STEP_S = 30.0
+SMALL_STEP_S, SMALL_TOTAL_S = 30.0, 45.0
+"""What one step of a reference may take on a CPU, and after how long no further case is begun."""
 UNCOUNTED = "no estimate: its problem file does not say what operations and bytes a call needs"
 OWN_CHECK = "imported: accepted by the problem's own check, which is untrusted code run in a guest of its own"
 FLOAT64 = "imported: held against its Model run in float64, in a guest of its own"
@@ -53,12 +55,23 @@ def cases(reference: Reference, gpu: bool) -> tuple[tuple[tuple[Role, Case], ...
     """What to check on this machine, and what a reader must know of it; `TooLarge` where nothing fits."""
     problem = reference.problem
     if gpu:
-        published = dict.fromkeys((*problem.tests, *problem.benchmarks))
-        return tuple(("test", case) for case in published), []
+        more = (case for case in problem.benchmarks if case not in problem.tests)
+        return tuple(("test", case) for case in (*problem.tests, *more)), []
     if reference.origin.kind == "gpu-mode":
-        return tuple(("small", case) for case in problem.small), []
+        return tuple(("small", case) for case in sorted(problem.small, key=volume)), []
     case, said = reduced(reference, problem.tests[0])
     return (("small", case),), said
+
+
+def volume(case: Case) -> int:
+    """The product of a case's sizes: which case is smaller than another of the same problem."""
+    return math.prod(abs(size) or 1 for value in case.params.values() for size in _whole(value))
+
+
+def _whole(value: ParamValue) -> tuple[int, ...]:
+    if isinstance(value, tuple):
+        return value
+    return (value,) if isinstance(value, int) and not isinstance(value, bool) else ()
 
 
 def reduced(reference: Reference, case: Case) -> tuple[Case, list[str]]:
@@ -100,15 +113,21 @@ def judge(
     guest.ask({"op": "problem", "kind": reference.origin.kind, "files": files, "run": False}, "problem", content)
 
     def run() -> None:
-        skipped = []
+        skipped: list[Exception] = []
+        until_s = time.monotonic() + (math.inf if gpu else SMALL_TOTAL_S)
         for role, case in todo:
+            if time.monotonic() > until_s and progress.checks:
+                progress.flags.append(f"not judged on this CPU, for time: {case.label()} and larger cases")
+                break
             try:
                 _check(reference, case, role, guest, progress, defences, share, settle)
             except TooLarge as error:
                 skipped.append(error)
+                if not gpu:
+                    break  # the cases that come are larger
                 progress.flags.append(f"not judged: {error}")
         progress.case = None
-        if len(skipped) == len(todo):
+        if skipped and not progress.checks:
             raise skipped[0]
 
     verdict = judge_cases(request, progress, guest, run)
@@ -152,11 +171,3 @@ def judge_sha256(origin: Origin) -> str:
     for path in sorted({origin.path, *origin.sources.values()}):
         digest.update(Path(path).read_bytes())
     return digest.hexdigest()
-
-
-def memory_bytes() -> int:
-    """This machine's memory."""
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-
-
-__all__ = ["Broken", "TooLarge", "cases", "judge", "judge_sha256", "opened", "reduced", "refuse"]

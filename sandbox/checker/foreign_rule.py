@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -121,8 +120,3 @@ def _said(error: ErrorFigures) -> str:
         f"{error.mismatches} of {error.elements} elements are off; "
         f"largest absolute error {error.max_abs:.3g}, {error.worst_ratio:.3g} times what is allowed"
     )
-
-
-def whole(values: Sequence[Value]) -> int:
-    """Bytes of all of them."""
-    return sum(value.data.numel() for value in values)

@@ -19,6 +19,7 @@ import torch
 from problems.elsewhere.pointers import PREFIX
 from problems.load import folder
 from problems.spec import ProblemError
+from sandbox.audit import Audited
 from sandbox.checker import blame, contest, emulation, foreign_bar, gpu_timing, profiling, rank_judging
 from sandbox.checker.ahead import Ahead
 from sandbox.checker.control import Control
@@ -28,6 +29,8 @@ from sandbox.checker.legible import as_json
 from sandbox.checker.machine import own_figures
 from sandbox.checker.outcome import Outcome, Progress, Request
 from sandbox.checker.pool import Pool, spares
+from sandbox.checker.screening import screen
+from sandbox.checker.subjects import OwnSubject
 from sandbox.checker.task import Task, open_task
 from sandbox.checker.world import World
 from sandbox.comparison import Compared
@@ -80,9 +83,7 @@ class Bar:
     def judgement(self, header: dict[str, Any], source: str, following: str | None = None) -> Judgement:
         """Judge one candidate; `RunnerError`, `NotReady` or `ProblemError` where that cannot be done here."""
         if (elsewhere := foreign_bar.problem_in(header)) is not None:
-            place = self.machine, self._device, self._sandbox, self.pool
-            alone = _alone() if self._device == "cuda" else None
-            return foreign_bar.judgement(elsewhere, header, source, place, alone)
+            return foreign_bar.judgement(elsewhere, header, source, self._place, self._turn())
         start = time.monotonic()
         task = self._task(header)
         request = Request(source, Mode(header["mode"]), float(header["deadline_s"]), following)
@@ -104,6 +105,19 @@ class Bar:
             self._judgement(task, outcome, one, start) for outcome, one in zip(held.outcomes, progress, strict=True)
         )
         return Compared(first=first, second=second, cases=held.cases, overall=held.overall)
+
+    def audited(self, header: dict[str, Any]) -> Audited:
+        """Screen a problem; raises as `judgement` does."""
+        if (elsewhere := foreign_bar.problem_in(header)) is not None:
+            return foreign_bar.audited(elsewhere, self._place, self._turn())
+        return screen(OwnSubject(self._task(header)))
+
+    @property
+    def _place(self) -> foreign_bar.Place:
+        return self.machine, self._device, self._sandbox, self.pool
+
+    def _turn(self) -> contextlib.AbstractContextManager[None]:
+        return _alone() if self._device == "cuda" else contextlib.nullcontext()
 
     def _task(self, header: dict[str, Any]) -> Task:
         defences = Defences.model_validate_json(header["defences"])
@@ -239,6 +253,8 @@ def _answer(bar: Bar, frame: wire.Frame) -> tuple[dict[str, Any], bytes]:
 
 
 def _answered(bar: Bar, frame: wire.Frame) -> tuple[dict[str, Any], bytes]:
+    if frame.op == "audit":
+        return {"op": "audited"}, bar.audited(frame.header).model_dump_json().encode()
     if frame.op == "compare":
         first, second = json.loads(frame.payload)
         compared = bar.compared(frame.header, (first, second))

@@ -73,10 +73,11 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--gpu", action="store_true")
     parser.add_argument("--budget-s", type=float, default=float("inf"), help="start no problem after so many seconds")
+    parser.add_argument("--every", type=int, default=1, help="one in so many of those that are left")
     parser.add_argument("--deadline-s", type=float, default=60.0, help="the candidate's own time for each problem")
     arguments = parser.parse_args()
     done = _read(arguments.out)
-    todo = [path for path in files(arguments) if str(path) not in done]
+    todo = [path for path in files(arguments) if str(path) not in done][:: arguments.every]
     start_s, runner = time.monotonic(), GpuRunner() if arguments.gpu else CpuRunner()
     try:
         for index, path in enumerate(todo):
