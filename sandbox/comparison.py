@@ -26,8 +26,9 @@ FEWEST = 6
 """With fewer pairs no outcome at all would be significant at 5 %."""
 ALPHA = 0.05
 POWER = 0.9
-SAME = 0.003
-"""Differences below this share are none: two processes' memory lies in different places, whatever runs on it."""
+SAME = 0.005
+"""Differences below this share are none: two processes' memory lies in different places, whatever runs on it. On an
+H200, 8 of 100 comparisons of a kernel with itself found one process's copy surely slower by more than 0.3 %."""
 
 Outcome = Literal["faster", "slower", "no significant difference"]
 

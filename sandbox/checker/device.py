@@ -40,10 +40,12 @@ class Device:
         self.calm_us = math.inf
         """What an empty call took before the candidate came; see `calm`."""
         self._calm_copy_us = 0.0
+        self._pool: Pool | None = None
         self._small: Shared | None = None
 
     def connect(self, pool: Pool) -> None:
         """Find out, once, how buffers are shared: device memory where a guest can map it, else staged by the host."""
+        self._pool = pool
         if self.share is not None:
             return
         self.share = HostMemory
@@ -67,6 +69,16 @@ class Device:
             self._small = self._small or self.share(SMALL_BYTES)
             self.control.prepare(miniature(bench.tree), [self._small])
         return self.control.empty
+
+    def welcome(self) -> None:
+        """Let the next candidate's guest touch the device, while nothing is timed."""
+        if self._pool is not None:
+            self._pool.prepare_next("device")
+
+    def hush(self) -> None:
+        """Wait until it has done so: from here on a candidate is timed."""
+        if self._pool is not None:
+            self._pool.await_next("device")
 
     def calm(self, tree: dict[str, Any]) -> None:
         """Note what an empty call on `tree` takes, while no candidate is there that could make it take longer.

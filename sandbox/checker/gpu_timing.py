@@ -53,7 +53,9 @@ def judge(task: Task, request: Request, guest: Guest, device: Device, progress: 
     def run() -> None:
         tests: list[tuple[Role, Case]] = [("test", case) for case in task.problem.tests]
         hidden: list[tuple[Role, Case]] = [("hidden", case) for case in drawn(task, "full")]
+        device.welcome()
         check(task, guest, tests + hidden, progress, share, device.settle)
+        device.hush()
         if request.mode is not Mode.TEST:
             for index in _order(len(task.problem.benchmarks), request.mode):
                 timings[index] = _time(task, task.problem.benchmarks[index], request.mode, guest, device, progress)

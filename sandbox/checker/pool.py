@@ -68,6 +68,17 @@ class Pool:
                 self._lent.remove(guest)
                 guest.close()
 
+    def prepare_next(self, mode: str) -> None:
+        """Let the next guest of `mode` touch its device now, and get ready beside the one that is lent."""
+        for guest in self._warm[mode][:1]:
+            guest.prepare()
+
+    def await_next(self, mode: str) -> None:
+        """Wait until the next guest of `mode` has come to rest, or gone: it will be found out when it is needed."""
+        for guest in self._warm[mode][:1]:
+            with contextlib.suppress(NotReady):
+                guest.await_ready()
+
     def interrupt(self) -> None:
         """Kill the guests lent out now, ready or not. Any thread may call it: whoever waits for one sees it die."""
         for guest in list(self._lent):
