@@ -18,6 +18,7 @@ ROOT = Path(problems.__file__).parent.parent / "seed_kernels"
 NAMES = (
     "amd/fp8-mm",
     "amd/identity",
+    "amd/moe",
     "pmpp/conv2d",
     "pmpp/grayscale",
     "pmpp/histogram",
