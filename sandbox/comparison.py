@@ -20,7 +20,7 @@ from sandbox.candidate import Candidate
 from sandbox.runner import DEADLINE_S
 from sandbox.verdict import Judgement
 
-PAIRS = 60
+PAIRS = 80
 """Enough to find a true 2 % in nine of ten comparisons where single calls scatter by 2 % and some are far out."""
 FEWEST = 6
 """With fewer pairs no outcome at all would be significant at 5 %."""
