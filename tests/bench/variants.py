@@ -5,7 +5,8 @@
 
 A right one must pass; a wrong one must be refused for its answer, not for a crash. The CPU judges small cases, a GPU
 the published test cases and hidden ones of their size. What a machine cannot judge (too few GPUs, too little memory) is
-told apart and is no miss. ``--record`` writes the table as a page; ``--of`` takes earlier results instead of judging.
+told apart and is no miss. ``--out`` is written anew after each candidate. ``--record`` writes the table as a page;
+``--of`` takes earlier results instead of judging; those of one kind of machine, some problems each, make one column.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from sandbox.gpu import GpuRunner
 from sandbox.runner import Mode, Runner, RunnerError
 from sandbox.verdict import CaseCheck, Judgement, WrongAnswer
 from tests.bench.place import leave
-from tests.bench.variants_page import page
+from tests.bench.variants_page import joined, page
 from tests.problems.wrong import named, sources
 
 DEADLINE_S = 300.0
@@ -45,35 +46,36 @@ def main() -> None:
     parser.add_argument("--record", type=Path, help="the results as a page")
     options = parser.parse_args()
     if options.of:
-        found = [json.loads(path.read_text()) for path in options.of]
+        found = joined([json.loads(path.read_text()) for path in options.of])
     else:
-        found = [judged(options.runner, options.problem or [name for name in named() if name in names()], options.jobs)]
-        leave(options.out, found[0])
+        problems = options.problem or [name for name in named() if name in names()]
+        found = [judged(options.runner, problems, options.jobs, options.out)]
     if options.record is not None:
         options.record.write_text(page(found))
     sys.exit(any(row["said"] == "MISS" for one in found for row in one["rows"]))
 
 
-def judged(kind: str, problems: list[str], jobs: int) -> dict[str, Any]:
-    """All candidates of `problems`, by `jobs` runners, with where and when."""
+def judged(kind: str, problems: list[str], jobs: int, out: Path | None) -> dict[str, Any]:
+    """All candidates of `problems`, by `jobs` runners, with where and when; in `out` too, as far as they are judged."""
     start_s, runners = time.monotonic(), [(CpuRunner if kind == "cpu" else GpuRunner)() for _ in range(jobs)]
     free: SimpleQueue[Runner] = SimpleQueue()
     for runner in runners:
         free.put(runner)
     todo = [(name, *one) for name in problems for one in texts(name)]
     rows: list[Row] = []
+    found: dict[str, Any] = {"date": time.strftime("%Y-%m-%d"), "commit": commit(), "rows": rows}
     try:
+        found["machine"] = runners[0].machine().model_dump(mode="json")
         with ThreadPoolExecutor(jobs) as pool:
             for row in pool.map(lambda one: judge(free, *one), todo):
                 rows.append(row)
                 print(line(row, len(rows), len(todo)), flush=True)
-        machine = runners[0].machine().model_dump(mode="json")
+                leave(out, found)
     finally:
         for runner in runners:
             runner.close()
-    wall_s = time.monotonic() - start_s
-    print(summary(rows), f"{wall_s:.0f} s", sep="; ")
-    return {"machine": machine, "date": time.strftime("%Y-%m-%d"), "commit": commit(), "wall_s": wall_s, "rows": rows}
+    print(summary(rows), f"{time.monotonic() - start_s:.0f} s", sep="; ")
+    return found
 
 
 def texts(problem: str) -> Iterator[tuple[bool, str, str]]:

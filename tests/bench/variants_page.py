@@ -27,6 +27,19 @@ def page(found: Sequence[Found]) -> str:
     return "".join(parts)
 
 
+def joined(found: Sequence[Found]) -> list[Found]:
+    """One result for each kind of machine: a candidate judged more than once is as it was judged last."""
+    columns: dict[str, Found] = {}
+    for one in found:
+        before = columns.get(place(one), one | {"rows": []})
+        keys = {(row["problem"], row["what"]) for row in one["rows"]}
+        kept = [row for row in before["rows"] if (row["problem"], row["what"]) not in keys]
+        commits = dict.fromkeys([*before["commit"].split(", "), one["commit"]])
+        rows = sorted(kept + one["rows"], key=lambda row: row["problem"])
+        columns[place(one)] = one | {"rows": rows, "commit": ", ".join(commits)}
+    return list(columns.values())
+
+
 def place(one: Found) -> str:
     """A column's title: the chip, or that it is an emulation."""
     machine = one["machine"]
