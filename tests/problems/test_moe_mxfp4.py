@@ -80,6 +80,7 @@ def test_every_fill(fill: str) -> None:
     assert all(len(set(row)) == 3 and max(row[:2]) < 3 for row in data[10].tolist())
 
 
+@pytest.mark.slow
 def test_exact_by_its_definition() -> None:
     """From the shuffled weights and scales, so that a wrong order would show."""
     data = draw(MOE, SMALL, "weighted")
