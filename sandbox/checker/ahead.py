@@ -45,7 +45,7 @@ class Ahead:
 
     def __init__(self, sandbox: Sandbox, target: str, figures: dict[str, Any]) -> None:
         """`figures`: what the GPU says of itself; see `sandbox.guest.figures`."""
-        self._pool = Pool(sandbox, {"capture": (target,)}, under=_LAST, options=("--figures", json.dumps(figures)))
+        self._pool = Pool(sandbox, {"ahead": (target,)}, under=_LAST, options=("--figures", json.dumps(figures)))
         self._thread = ThreadPoolExecutor(1, "ahead")
         self._work: _Work | None = None
 
@@ -85,7 +85,7 @@ class Ahead:
         if stop.is_set():
             return b""
         try:
-            with self._pool.lend(("capture",)) as [guest]:
+            with self._pool.lend(("ahead",)) as [guest]:
                 guest.load(source, DEADLINE_S)
                 for case in _cases(task):
                     if stop.is_set():

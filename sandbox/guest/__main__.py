@@ -1,4 +1,4 @@
-"""``python -m guest --mode emulate|capture|device --targets gfx942,gfx950``: one candidate over the socket on fd 3."""
+"""``python -m guest --mode emulate|capture|ahead|device --targets gfx942,..``: one candidate, the socket on fd 3."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 
 from . import SOCKET_FD
 
-MODES = ("emulate", "capture", "device")
+MODES = ("emulate", "capture", "ahead", "device")
 
 
 def main() -> None:

@@ -21,7 +21,7 @@ from triton.runtime.jit import JITFunction
 
 from . import floats, libdevice
 from .cuda_driver import CudaDriver
-from .hip_driver import HipDriver
+from .hip_driver import HipDriver, Launch
 from .other_targets import OtherTargets
 from .record import Record, describe_source
 
@@ -48,18 +48,25 @@ def install(
         if interpret and not record.tuning:
             run_interpreted(function, grid, arguments)
 
-    kind = CudaDriver if targets[0].startswith("sm_") else HipDriver
-    driver = kind(targets, on_launch, record.as_tuning, told)
+    driver = driver_for(targets, on_launch, record.as_tuning, told)
     active_driver.set_active(driver)
     _watch_compiles(driver, record)
     others = OtherTargets(driver, record, JITFunction.run)
     _launch_and_want(record, others, JITFunction.run)
-    _replace_benchmarks(driver)
+    replace_benchmarks(driver)
     if interpret:
         _let_device_functions_run()
     # Hashes the whole of Triton, once: before a candidate's time runs.
     triton_key()
     return others
+
+
+def driver_for(
+    targets: tuple[str, ...], on_launch: Launch, as_tuning: Callable[[], Any], told: dict[str, Any] | None
+) -> HipDriver:
+    """A driver for AMD's chips, or for the NVIDIA one that `targets` names."""
+    kind = CudaDriver if targets[0].startswith("sm_") else HipDriver
+    return kind(targets, on_launch, as_tuning, told)
 
 
 def run_interpreted(function: Any, grid: tuple[int, int, int], arguments: tuple[Any, ...]) -> None:
@@ -116,7 +123,8 @@ def _launch_and_want(record: Record, others: OtherTargets, launch_one: Callable[
     JITFunction.run = run
 
 
-def _replace_benchmarks(driver: HipDriver) -> None:
+def replace_benchmarks(driver: HipDriver) -> None:
+    """Let `triton.testing` run what it is to time once, and call it a millisecond."""
     benchmark = driver.get_benchmarker()
 
     def do_bench(fn: Callable[[], Any], *_: Any, quantiles: Any = None, return_mode: str = "mean", **__: Any) -> Any:

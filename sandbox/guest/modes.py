@@ -1,4 +1,4 @@
-"""The three ways a guest runs a candidate: emulated on the CPU, captured without running, on the device."""
+"""The ways a guest runs a candidate: emulated on the CPU, captured without running, on the device; see `ahead` too."""
 
 from __future__ import annotations
 
@@ -272,12 +272,16 @@ def _cloned(data: Any) -> Any:
 
 
 def make_mode(name: str, targets: Sequence[str], told: dict[str, Any] | None = None) -> GuestMode:
-    """The mode of that name: ``emulate``, ``capture`` or ``device``; `told` are a captured chip's own figures."""
+    """The mode of that name; `told` are a chip's own figures, where it is one that this guest is not shown."""
     match name:
         case "emulate":
             return OffDevice(targets, interpret=True)
         case "capture":
             return OffDevice(targets[:1], interpret=False, told=told)
+        case "ahead":
+            from .ahead import AheadMode
+
+            return AheadMode(targets, told)
         case "device":
             return OnDevice()
         case other:

@@ -8,12 +8,11 @@ finds it. A target whose code generator aborts takes the child down, not the can
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from . import SOCKET_FD
+from .children import Children
 from .hip_driver import HipDriver
 from .record import Record
 
@@ -36,8 +35,7 @@ class OtherTargets:
         self._driver, self._record, self._launch = driver, record, launch
         self._pending: list[_Pending] = []
         self._seen: set[str] = set()
-        self._running: list[int] = []
-        self._statuses: dict[int, int] = {}
+        self._children = Children(len(os.sched_getaffinity(0)))
 
     def want(self, kernel: Any, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Compile what was just launched for the other targets too, once per specialisation."""
@@ -45,12 +43,13 @@ class OtherTargets:
         if len(self._driver.targets) < 2 or name in self._seen:
             return
         self._seen.add(name)
-        self._pending.append(_Pending(function, args, kwargs, self._start(function, args, kwargs)))
+        child = self._children.start(lambda: self._compile(function, args, kwargs))
+        self._pending.append(_Pending(function, args, kwargs, child))
 
     def note(self) -> None:
         """Put everything wanted so far into the record; waits for the children."""
         for pending in self._pending:
-            status = self._wait(pending.child) if pending.child is not None else 0
+            status = self._children.wait(pending.child) if pending.child is not None else 0
             if status < 0:
                 self._note_death(pending, -status)
             else:
@@ -64,36 +63,6 @@ class OtherTargets:
                     self._launch(function, *args, grid=None, warmup=True, **dict(kwargs))
             except Exception:  # noqa: BLE001 - noted in the record; only the first target decides
                 continue
-
-    def _start(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> int | None:
-        if len(self._running) >= len(os.sched_getaffinity(0)):
-            self._wait(self._running[0])
-        try:
-            with warnings.catch_warnings():
-                # Python warns of forking beside threads; the child touches nothing that torch's or NumPy's hold.
-                warnings.simplefilter("ignore", DeprecationWarning)
-                child = os.fork()
-        except OSError:
-            return None
-        if child == 0:
-            try:
-                # Whoever waits at the other end must see this process's parent go, not its last child.
-                os.closerange(SOCKET_FD, SOCKET_FD + 1)
-                self._compile(function, args, kwargs)
-            finally:
-                os._exit(0)
-        self._running.append(child)
-        return child
-
-    def _wait(self, child: int) -> int:
-        if child in self._running:
-            self._running.remove(child)
-            try:
-                self._statuses[child] = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-            except ChildProcessError:
-                # The candidate waited for children of its own, and reaped ours.
-                self._statuses[child] = 0
-        return self._statuses[child]
 
     def _note_death(self, pending: _Pending, signal: int) -> None:
         fault = RuntimeError(f"the compiler died with signal {signal}")

@@ -59,6 +59,7 @@ class Guest:
             case "stock":
                 return {"op": "stocked", "files": self._cache.unpack(frame.payload)}, b""
             case "cache":
+                self._mode.evidence(0)
                 return {"op": "cache"}, self._cache.pack()
             case "buffers":
                 return self._map(frame), b""
