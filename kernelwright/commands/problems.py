@@ -66,15 +66,19 @@ def _show(problem: Problem) -> None:
     say(f"{problem.name}: {problem.title}", "bold")
     timing, rule = problem.board_timing, problem.tolerance
     lines = {
+        "kept in": f"{problem.origin.path}, judged there" if problem.origin else "",
+        "cannot be judged": problem.origin.unmet if problem.origin else "",
         "board": f"{problem.board} ({', '.join(problem.chips)}), ranked by {timing.ranked_by}",
         "also called": ", ".join(problem.aliases),
         "input": problem.inputs,
         "returns": problem.returns,
-        "our rule": f"rtol {rule.rtol:g}, and {rule.term_rtol:g} of the terms' magnitudes. {rule.reason}",
-        "board's check": _check(problem.board_check),
+        "our rule": rule.reason
+        if problem.origin
+        else f"rtol {rule.rtol:g}, and {rule.term_rtol:g} of the terms' magnitudes. {rule.reason}",
+        "board's check": problem.board_check.source if problem.origin else _check(problem.board_check),
         "board's clock": f"{timing.clock}, L2 {'flushed' if timing.flush_l2 else 'not flushed'} ({timing.evaluator})",
         "operations": ", ".join(f"{text} in {dtype}" for dtype, text in problem.flops.items()),
-        "HBM bytes": problem.bytes,
+        "HBM bytes": "" if problem.origin else problem.bytes,
     }
     for title, text in lines.items():
         if text:

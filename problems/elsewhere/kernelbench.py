@@ -6,6 +6,7 @@ Format as read in ScalingIntelligence/KernelBench@423217d.
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
 from pathlib import Path
 
 from problems.spec import BoardCheck, BoardTiming, Case, Origin, ParamValue, Problem, ProblemError, Tolerance
@@ -22,6 +23,15 @@ EXACT = Tolerance(
 )
 _SMALLEST_SIZE = 2
 _LARGEST_SIZE = 1 << 40
+
+
+_ACTS: dict[type[ast.operator], Callable[[int, int], int]] = {
+    ast.Mult: lambda one, other: one * other,
+    ast.Add: lambda one, other: one + other,
+    ast.Sub: lambda one, other: one - other,
+    ast.LShift: lambda one, other: one << other if 0 <= other < 64 else 0,
+    ast.Pow: lambda one, other: one**other if 0 <= other < 64 else 0,
+}
 
 
 def read(path: Path, name: str) -> Problem:
@@ -78,17 +88,15 @@ def sizes(tree: ast.Module) -> dict[str, ParamValue]:
 
 
 def _number(node: ast.expr) -> int | None:
-    """A whole number written out, or a product, sum or power of such."""
+    """A whole number written out, or a product, sum, difference, shift or power of such."""
     match node:
         case ast.Constant(value=bool()):
             return None
         case ast.Constant(value=int(number)):
             return number
-        case ast.BinOp(left=left, op=ast.Mult() | ast.Add() | ast.Sub() as op, right=right):
+        case ast.BinOp(left=left, op=op, right=right) if (act := _ACTS.get(type(op))) is not None:
             one, other = _number(left), _number(right)
-            if one is None or other is None:
-                return None
-            return one * other if isinstance(op, ast.Mult) else one + other if isinstance(op, ast.Add) else one - other
+            return None if one is None or other is None or max(one, other) > _LARGEST_SIZE else act(one, other)
         case _:
             return None
 

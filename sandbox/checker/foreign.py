@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
 from problems.spec import Case, Origin, Problem, ProblemError
+from sandbox.checker.answer import legible
 from sandbox.checker.foreign_tree import Malformed, Value, read
 from sandbox.checker.guest import Died, Fault, Forgery, Guest, Late, Raised
 from sandbox.checker.memory import HostMemory
@@ -14,9 +16,11 @@ from sandbox.runner import Unsupported
 MAX_SOURCE_BYTES = 4 << 20
 STEP_S = 120.0
 """What one step of a reference may take."""
-LARGEST_BYTES = 16 << 30
-"""Of one value: inputs, weights or an answer."""
+LARGEST_BYTES = min(16 << 30, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 8)
+"""Of one value: inputs, weights or an answer. A few copies of it exist at a time."""
 MEMORY_WORDS = ("out of memory", "can't allocate memory", "MemoryError", "Cannot allocate memory")
+GPU_WORDS = ("Float4_", "Float8_", "not implemented for", "NotImplementedError", "CUDA", "cuda", "no kernel image")
+"""What torch says of something that it has no code for on a CPU."""
 
 
 class Broken(ProblemError):
@@ -78,7 +82,7 @@ class Reference:
         passed, message = frame.header.get("passed"), frame.header.get("message")
         if not isinstance(passed, bool) or not isinstance(message, str):
             raise Broken(f"{self._where(case)}: its check answered neither yes nor no")
-        return passed, message[:2000]
+        return passed, legible(message[:2000])
 
     def sized(self, case: Case, most_bytes: int, most_flops: int) -> dict[str, Any]:
         """Sizes within limits and what they cost; see `sandbox.guest.foreign_sizes.shrink`."""
@@ -98,7 +102,7 @@ class Reference:
             raise Broken(f"{self._where(case)}: a size is not a whole number")
         if size > LARGEST_BYTES:
             raise TooLarge(
-                f"{self._where(case)}: {size / 2**30:.1f} GiB in one value; {LARGEST_BYTES >> 30} GiB at most"
+                f"{self._where(case)}: {size / 2**30:.1f} GiB in one value; {LARGEST_BYTES / 2**30:.1f} at most"
             )
         room = HostMemory(size)
         self._give([room])
@@ -148,6 +152,8 @@ class Reference:
             return Broken(
                 f"{self._where(case)}: its reference gave no answer within {self._step_s:g} s; use smaller cases"
             )
+        if self._device == "cpu" and any(word in text for word in GPU_WORDS for text in (fault.reason, fault.log)):
+            return Unsupported(f"{self._where(case)}: its reference needs a GPU: {fault.reason}")
         return Broken(f"{self._where(case)}: its reference failed: {fault.reason}; correct it, or import it anew")
 
 

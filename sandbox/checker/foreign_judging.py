@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from problems.spec import Case, Origin, ParamValue, Problem
+from sandbox.checker.answer import legible
 from sandbox.checker.cases import judge_cases, worst
 from sandbox.checker.foreign import Reference, TooLarge, sources
 from sandbox.checker.foreign_bench import ForeignBench
@@ -26,6 +27,7 @@ SMALL_BYTES, SMALL_FLOPS = 32 << 20, 1_000_000_000
 SMALL_STEP_S, SMALL_TOTAL_S = 30.0, 45.0
 """What one step of a reference may take on a CPU, and after how long no further case is begun."""
 UNCOUNTED = "no estimate: its problem file does not say what operations and bytes a call needs"
+UNTIMED = "imported problems are checked here, not timed"
 OWN_CHECK = "imported: accepted by the problem's own check, which is untrusted code run in a guest of its own"
 FLOAT64 = "imported: held against its Model run in float64, in a guest of its own"
 
@@ -85,9 +87,8 @@ def reduced(reference: Reference, case: Case) -> tuple[Case, list[str]]:
             f"{told['bytes'] / 2**30:.2f} GiB with its sizes as small as they go; judge it on a GPU"
         )
     if told["bytes"] < 0:
-        return case, [
-            f"judged at its published sizes: what they cost is not known beforehand ({str(told.get('why'))[:200]})"
-        ]
+        why = legible(str(told.get("why"))[:200])
+        return case, [f"judged at its published sizes: what they cost is not known beforehand ({why})"]
     if not changed:
         return case, []
     smaller = ", ".join(f"{name} {case.params[name]} -> {value}" for name, value in changed.items())
@@ -133,7 +134,8 @@ def judge(
     verdict = judge_cases(request, progress, guest, run)
     if verdict is None:
         timed = request.mode is not Mode.TEST
-        none = tuple(Untimed(case=case, reason=UNCOUNTED) for case in problem.benchmarks) if timed else ()
+        reason = UNTIMED if gpu else UNCOUNTED
+        none = tuple(Untimed(case=case, reason=reason) for case in problem.benchmarks) if timed else ()
         verdict = Passed(cases=tuple(progress.checks), timings=none)
     return Outcome(verdict)
 

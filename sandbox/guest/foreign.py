@@ -108,6 +108,12 @@ class Foreign:
 
         return kernel
 
+    def simple(self, result: Any) -> Any:
+        """A result with its named tuples, such as `torch.linalg.qr` gives, as plain ones."""
+        if isinstance(result, tuple):
+            return tuple(self.simple(part) for part in result)
+        return [self.simple(part) for part in result] if isinstance(result, list) else result
+
     def _problem(self, params: Mapping[str, Any]) -> dict[str, Any]:
         return foreign_sizes.executed((self._folder / "problem.py").read_text(), params)
 

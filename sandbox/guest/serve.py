@@ -206,6 +206,7 @@ class Guest:
             result, event_us = self._mode.board_call(self._kernel, data, **header["board"])
         else:
             result, event_us = self._mode.call(self._kernel, data, bool(header.get("timed")), join)
+        result = self._foreign.simple(result) if self._foreign else result
         tree = Encoder(self._buffers, result_buffer, self._mode.device_type).encode(result)
         for buffer in self._buffers.values():
             buffer.publish()
