@@ -1,18 +1,18 @@
-"""How near a candidate comes to the roofline: the least time that its arithmetic and its HBM traffic allow."""
+"""How near a candidate comes to the least time that any kernel can take, and to its chip's roofline."""
 
 from __future__ import annotations
 
-import math
-from statistics import fmean
 from typing import NamedTuple
 
-from evals.compare import ranked_timings
+from evals.compare import fixed_over, ranked_timings
 from evals.score import Comparison, NotComparable, Standing
 from problems import chip, work
+from problems.bounds import least_cold
+from problems.ranking import ranked_us
 from problems.spec import Problem, ProblemError
 from sandbox.verdict import Estimated, Judgement, Measured
 
-BASELINE = "roofline bound (peak arithmetic, HBM bandwidth)"
+BASELINE = "least time of any kernel (arithmetic, HBM, cache, links)"
 
 
 class RooflinePoint(NamedTuple):
@@ -26,21 +26,24 @@ class RooflinePoint(NamedTuple):
 
 
 def of_bound(problem: Problem, judgement: Judgement) -> Standing:
-    """Bound over time, geometric mean of the ranked cases: 1 would be a kernel at the roofline."""
+    """Bound over time, each ranked as the board ranks: 1 would be a kernel that none can beat."""
+    timings = ranked_timings(problem, judgement)
+    if len(timings) < len(problem.ranked()):
+        return NotComparable(baseline=BASELINE, reason="no time on the ranked cases")
     try:
-        points = roofline_points(problem, ranked_timings(problem, judgement))
+        bounds = [least_cold(problem, timing.case, chip(timing.chip)).us for timing in timings]
     except ProblemError as error:
         return NotComparable(baseline=BASELINE, reason=str(error))
-    if not points:
+    least_us, ours_us = (ranked_us(problem.board_timing, times) for times in (bounds, [t.us for t in timings]))
+    if not least_us or not ours_us:
         return NotComparable(baseline=BASELINE, reason="no time on the ranked cases")
-    timing = ranked_timings(problem, judgement)[0]
     return Comparison(
         baseline=BASELINE,
-        ratio=math.exp(fmean(math.log(point.bound_us / point.us) for point in points)),
-        interval=None,
+        ratio=least_us / ours_us,
+        interval=fixed_over(problem, least_us, timings),
         n=1,
-        time_kind=timing.kind,
-        chip=timing.chip,
+        time_kind=timings[0].kind,
+        chip=timings[0].chip,
         machine=judgement.machine,
     )
 

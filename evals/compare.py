@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evals.score import Comparison, Interval, NotComparable, Standing
+from problems.ranking import ranked_us
 from problems.spec import Case, Problem
 from sandbox.verdict import Estimated, Judgement, Measured, Passed, Timing, Untimed
 
@@ -54,6 +55,23 @@ def over(
     )
 
 
+def fixed_over(
+    problem: Problem, fixed_us: float, timings: Sequence[Measured | Estimated], seed: int = 0
+) -> Interval | None:
+    """The interval of `fixed_us` over the board's score of `timings`, resampled; None where they are estimates."""
+    if not all(isinstance(timing, Measured) for timing in timings):
+        return None
+    random = np.random.default_rng(seed)
+    drawn = np.exp(np.stack([_resampled_case(timing, random) for timing in timings]))
+    scores = [ranked_us(problem.board_timing, times.tolist()) for times in drawn.T]
+    low, high = np.quantile([fixed_us / us for us in scores if us], [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
+    return _interval(low, high, "raw samples")
+
+
+def _interval(low: float, high: float, what: str) -> Interval:
+    return Interval(low=float(low), high=float(high), confidence=CONFIDENCE, method=f"percentile bootstrap over {what}")
+
+
 def _obstacle(problem: Problem, theirs: Judgement, candidates: Sequence[Judgement]) -> str:
     """Why no ratio can be given, or an empty string."""
     if not candidates:
@@ -89,7 +107,7 @@ def _bootstrap(
         each = np.take_along_axis(each, picks, axis=0)
     low, high = np.exp(np.quantile(base - each.mean(axis=0), [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2]))
     what = " and ".join((["raw samples"] if measured else []) + (["candidates"] if spread else []))
-    return Interval(low=float(low), high=float(high), confidence=CONFIDENCE, method=f"percentile bootstrap over {what}")
+    return _interval(low, high, what)
 
 
 def _resampled(timings: Sequence[Measured | Estimated], random: np.random.Generator) -> Log:

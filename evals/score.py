@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from statistics import NormalDist
 from typing import Annotated, Literal
 
 from pydantic import Field
 
 from dataset.attempt import Judged, Unusable
+from problems.ranking import geomean
 from problems.spec import Frozen
 from sandbox.verdict import Machine
 
@@ -106,8 +108,45 @@ class Score(Frozen):
     over_seed: Standing
     over_reference: Standing
     of_bound: Standing
-    """The best sample's fraction of the roofline bound."""
+    """The least time that any kernel can take, over the best sample's."""
     humans: tuple[HumanDistance, ...]
+
+
+class Overall(Frozen):
+    """One agent over all problems that it played: the product decides, so a problem it failed makes it 0."""
+
+    agent: str
+    baseline: str
+    speedup: float
+    """Geometric mean over the problems of `Score.over_reference`; 0 where any has no right sample."""
+    n: int
+    """Problems."""
+    failed: int
+    """Problems without a right sample."""
+    left_out: tuple[str, ...]
+    """Problems where the baseline has no comparable time, or the machine failed throughout; they count nowhere."""
+
+
+def overall(agent: str, scores: Sequence[Score]) -> Overall | None:
+    """`agent` over the library calls of `scores`' problems; None where none can be compared."""
+    ratios: dict[str, float] = {}
+    baseline = ""
+    own = [score for score in scores if score.agent == agent]
+    for score in own:
+        if score.n and not score.correct:
+            ratios[score.problem] = 0.0
+        elif isinstance(score.over_reference, Comparison):
+            ratios[score.problem], baseline = score.over_reference.ratio, score.over_reference.baseline
+    if not baseline:
+        return None
+    return Overall(
+        agent=agent,
+        baseline=baseline,
+        speedup=geomean(list(ratios.values())),
+        n=len(ratios),
+        failed=sum(ratio == 0.0 for ratio in ratios.values()),
+        left_out=tuple(score.problem for score in own if score.problem not in ratios),
+    )
 
 
 def correct_at_k(n: int, correct: int, k: int) -> float:

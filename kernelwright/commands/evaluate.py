@@ -60,6 +60,7 @@ def _evaluate(given: dict[str, Any], out: Path, runner: RunnerKind, chip: str | 
 
     from evals import page
     from evals.play import EvalSettings, play
+    from evals.score import overall
     from kernelwright.commands.run import settings_from
     from kernelwright.runners import open_runner, place_of
 
@@ -72,6 +73,13 @@ def _evaluate(given: dict[str, Any], out: Path, runner: RunnerKind, chip: str | 
     for score in evaluation.scores:
         time = f", best {score.best_us:.4g} us {score.time_kind} {score.chip}" if score.best_us is not None else ""
         say(f"{score.problem}  {score.agent}  {score.correct}/{score.n} right, {score.ready} ready{time}")
+    for agent in dict.fromkeys(score.agent for score in evaluation.scores):
+        whole = overall(agent, evaluation.scores)
+        if whole is not None:
+            left = f"; not compared: {', '.join(whole.left_out)}" if whole.left_out else ""
+            say(
+                f"{agent}  {whole.speedup:.3f} of {whole.baseline} over {whole.n} problems, {whole.failed} failed{left}"
+            )
     note(f"wrote {html} and {file}")
     return _status(evaluation.scores)
 

@@ -9,8 +9,8 @@ from evals.bound import of_bound
 from evals.compare import over
 from evals.human import ALL_CASES, distances, same_chip
 from evals.score import Comparison, NotComparable
+from problems.bounds import least_cold
 from problems.chips import chip
-from problems.load import work
 from problems.spec import Baseline
 from sandbox.verdict import BoardTime, Judgement, Passed
 from tests.agent.places import passed, wrong
@@ -87,11 +87,17 @@ def test_what_is_not_of_one_kind_is_not_compared(baseline, candidates, reason) -
 def test_fraction_of_the_bound() -> None:
     found = of_bound(PROBLEM, measured(100.0, MI300X))
     assert isinstance(found, Comparison)
-    bounds = [chip("MI300X").roofline_us(w.flops, w.bytes) for w in (work(PROBLEM, c) for c in PROBLEM.ranked())]
+    bounds = [least_cold(PROBLEM, case, chip("MI300X")).us for case in PROBLEM.ranked()]
     product = 1.0
     for bound in bounds:
         product *= bound / 100.0
     assert found.ratio == pytest.approx(product ** (1 / len(bounds)))
+
+
+def test_a_measured_fraction_of_the_bound_has_an_interval() -> None:
+    found = of_bound(PROBLEM, measured(100.0))
+    assert isinstance(found, Comparison) and found.interval is not None
+    assert found.interval.low < found.ratio < found.interval.high
 
 
 def test_an_unknown_chip_has_no_bound() -> None:
