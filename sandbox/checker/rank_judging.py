@@ -10,14 +10,14 @@ from problems.spec import Case, Problem
 from sandbox.checker.cases import drawn, worst
 from sandbox.checker.guest import FAULTS, Died, Late
 from sandbox.checker.outcome import Outcome, Progress, Refuted, Request, verdict_of, wrong
-from sandbox.checker.rank_timing import time_cases
+from sandbox.checker.rank_timing import board_times, time_cases
 from sandbox.checker.ranks import RankBench, ranks_of
 from sandbox.checker.reader import reader
 from sandbox.checker.task import Task
 from sandbox.checker.trial import Trial
 from sandbox.checker.world import World
 from sandbox.runner import Mode, RunnerError, Unsupported
-from sandbox.verdict import CaseCheck, Measured, Passed, Role, Untimed, Verdict
+from sandbox.verdict import BoardTime, CaseCheck, Measured, Passed, Role, Untimed, Verdict
 
 Start = Callable[[int], World]
 """Starts the guests of so many ranks."""
@@ -60,7 +60,7 @@ def on_gpus(task: Task, request: Request, start: Start, chip: str, gpus: int, pr
         progress.flags.append(f"judged on {ranks} ranks: the board has {task.problem.world_size}, this machine {gpus}")
     progress.flags.append(STAGED)
     tests: list[tuple[Role, Case]] = [("test", on_ranks(case, ranks)) for case in task.problem.tests]
-    measured: list[Measured] = []
+    measured, board = list[Measured](), list[BoardTime]()
 
     def run(world: World) -> None:
         hidden: list[tuple[Role, Case]] = [(role, on_ranks(case, ranks)) for role, case in _hidden(task, "full")]
@@ -68,10 +68,13 @@ def on_gpus(task: Task, request: Request, start: Start, chip: str, gpus: int, pr
         if request.mode is not Mode.TEST:
             cases = [on_ranks(case, ranks) for case in task.problem.benchmarks]
             measured.extend(time_cases(task, cases, request.mode, world, lambda: start(ranks), chip, progress))
+        if request.mode is Mode.LEADERBOARD:
+            ranked = [on_ranks(case, ranks) for case in task.problem.ranked()]
+            board.extend(board_times(task, ranked, world, chip, progress))
 
     verdict, kernels = _judged(request, progress, start, ranks, run)
     if isinstance(verdict, Passed):
-        verdict = verdict.model_copy(update={"timings": tuple(measured)})
+        verdict = verdict.model_copy(update={"timings": tuple(measured), "board_us": tuple(board)})
     return _read(verdict, kernels, progress)
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 
 from problems.spec import Case
 from sandbox import clock
+from sandbox.checker.board_time import WALL_S, asked, enough
 from sandbox.checker.cases import worst
 from sandbox.checker.guest import Forgery
 from sandbox.checker.outcome import Progress, Refuted
@@ -16,7 +17,7 @@ from sandbox.checker.task import Task
 from sandbox.checker.trial import Trial
 from sandbox.checker.world import World
 from sandbox.runner import Mode
-from sandbox.verdict import CaseCheck, Measured
+from sandbox.verdict import BoardTime, CaseCheck, Measured
 
 WARM_UP = 3
 FEWEST, MOST = 10, 200
@@ -73,6 +74,25 @@ def _time(
     progress.checks.append(worst(samples.checks))
     progress.case = None
     return samples.measured(chip, progress)
+
+
+def board_times(task: Task, cases: Sequence[Case], world: World, chip: str, progress: Progress) -> list[BoardTime]:
+    """Every ranked case timed as the board does: the first rank's host clock between two barriers."""
+    timing, found = task.problem.board_timing, []
+    for case in cases:
+        progress.case = case
+        bench, samples = RankBench(task, case, "benchmark", world), Samples(task, case, progress)
+        try:
+            until_s = time.monotonic() + WALL_S
+            while not enough(samples.slowest_us) and (len(samples.slowest_us) < 3 or time.monotonic() < until_s):
+                samples.add(bench.run(timed=True, board=asked(timing)))
+        finally:
+            bench.close()
+        progress.checks.append(worst(samples.checks))
+        how = f"as {timing.evaluator}: host clock of rank 0 between barriers, inputs cloned inside, flushed before; mean"
+        found.append(BoardTime(case=case, chip=chip, how=how, samples_us=tuple(samples.slowest_us)))
+    progress.case = None
+    return found
 
 
 class Samples:

@@ -116,9 +116,14 @@ class RankBench:
             return rank.call(self.trees[rank.number], RESULT)
 
         others = [rank for rank in self.ranks if rank.number != on]
+        hold_s = max(HOLD_S, HOLD_CALLS * self._longest_s)
+        for rank in others:
+            rank.grant(hold_s)
         calls = self._world.begin(call, others)
         bound = [one for one, rank in zip(calls, others, strict=True) if self._depends(data, rank.number, on)]
-        wait(bound, max(HOLD_S, HOLD_CALLS * self._longest_s), FIRST_COMPLETED)
+        begun = time.monotonic()
+        wait(bound, hold_s, FIRST_COMPLETED)
+        held_s = min(hold_s, time.monotonic() - begun)
         early = [rank.number for one, rank in zip(calls, others, strict=True) if one in bound and _returned(one)]
         if early:
             self._world.kill()
@@ -130,7 +135,10 @@ class RankBench:
             )
         self._fill(on, layout)
         calls.insert(on, self._world.begin(call, [self.ranks[on]])[0])
-        return self._world.results(calls)
+        told = self._world.results(calls)
+        for rank in others:
+            rank.grant(held_s - hold_s)
+        return told
 
     def _depends(self, data: tuple[Any, ...], rank: int, on: int) -> bool:
         depends = getattr(self._task.reference, "depends", None)

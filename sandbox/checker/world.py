@@ -22,6 +22,8 @@ from sandbox.checker.pool import environment, limits
 from sandbox.guest import wire
 from sandbox.isolation import Limits, Running, Sandbox
 
+JOIN_S = 60.0
+"""For a process group: NCCL asks every GPU and link."""
 GRACE_S = 1.5
 """After a first fault: one that caused it may only be told now, a death among ranks that lost a neighbour."""
 MOST_PORT = 1 << 16
@@ -74,6 +76,10 @@ class Rank(Guest):
         self._ready = False
         self.versions = {}
 
+    def grant(self, seconds: float) -> None:
+        """Time on top of its own, for what others keep it waiting."""
+        self._left_s += seconds
+
     def meet(self) -> int:
         """The port on which rank 0 keeps the store of the next group."""
         port = self._ask({"op": "meet"}, "met").header.get("port")
@@ -82,8 +88,10 @@ class Rank(Guest):
         return port
 
     def join(self, rank: int, world: int, port: int, backend: str) -> None:
-        """Make the process group of a case; returns when all ranks have."""
+        """Make the process group of a case; returns when all ranks have. The time it takes is not the candidate's."""
+        own_s, self._left_s = self._left_s, JOIN_S
         self._ask({"op": "join", "rank": rank, "world": world, "port": port, "backend": backend}, "joined")
+        self._left_s = own_s
 
 
 class World:

@@ -4,8 +4,8 @@ import torch
 
 from problems.made import Made
 
-SMALLEST = 2.0**-14
-"""fp16's smallest normal number: below it an fp16 sum's steps no longer shrink with the sum."""
+SMALLEST = 2.0**-13
+"""Twice fp16's smallest normal number: below that an fp16 sum's steps no longer shrink with the sum."""
 
 
 def make_inputs(params, fill, generator, device):
@@ -30,7 +30,7 @@ def make_inputs(params, fill, generator, device):
 def exact(data):
     """For each rank the sums of its tokens' experts, and of their magnitudes; float64 [T, H].
 
-    The magnitudes are at least fp16's smallest normal number: what is smaller has no relative precision.
+    The magnitudes are at least twice fp16's smallest normal number: what is smaller has no relative precision.
     """
     gains = _gains(data).double()
     return [_sums(rank_data.fields, gains) for _, rank_data, _, _ in data]

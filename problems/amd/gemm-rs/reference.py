@@ -21,14 +21,14 @@ def exact(data):
     """For each rank its rows of the sum, and the magnitudes that went into them; float64 [m/w, n].
 
     Every rank's bias is part of its product, so it counts as often as there are ranks. What is rounded are the ranks'
-    products: their magnitudes are the terms, and 2^-10 of the products of magnitudes below them for the order of sums.
+    products: their magnitudes are the terms, and 2^-11 of the products of magnitudes below them for the order of sums.
     """
     total, terms = None, None
     for a, b, bias in data:
         product = a.double() @ b.double().T
         if bias is not None:
             product = product + bias.double()
-        part = product.abs().add_(a.double().abs() @ b.double().abs().T, alpha=2**-10)
+        part = product.abs().add_(a.double().abs() @ b.double().abs().T, alpha=2**-11)
         total = product if total is None else total.add_(product)
         terms = part if terms is None else terms.add_(part)
     return list(zip(total.chunk(len(data)), terms.chunk(len(data)), strict=True))
