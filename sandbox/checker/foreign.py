@@ -91,7 +91,8 @@ class Reference:
         params, numbers = told.get("params"), [told.get(name) for name in ("bytes", "flops", "full_bytes")]
         if not isinstance(params, dict) or set(params) != set(case.params) or not isinstance(told.get("fits"), bool):
             raise Broken(f"{self._where(case)}: its sizes came back as something else")
-        if not all(type(number) is int for number in (*params.values(), *numbers)):
+        sizes = [each for value in params.values() for each in (value if isinstance(value, list) else [value])]
+        if not all(type(number) is int for number in (*sizes, *numbers)):
             raise Broken(f"{self._where(case)}: its cost is not a whole number")
         return told
 

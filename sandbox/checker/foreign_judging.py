@@ -79,7 +79,7 @@ def _whole(value: ParamValue) -> tuple[int, ...]:
 def reduced(reference: Reference, case: Case) -> tuple[Case, list[str]]:
     """The case itself, or one with smaller sizes that a CPU can run, and what was changed."""
     told = reference.sized(case, SMALL_BYTES, SMALL_FLOPS)
-    params = {name: int(value) for name, value in told["params"].items()}
+    params = {name: tuple(value) if isinstance(value, list) else value for name, value in told["params"].items()}
     changed = {name: value for name, value in params.items() if value != case.params[name]}
     if told["bytes"] >= 0 and not told["fits"]:
         raise TooLarge(

@@ -26,10 +26,14 @@ def executed(source: str, params: Mapping[str, Any]) -> dict[str, Any]:
     for node in tree.body:
         match node:
             case ast.Assign(targets=[ast.Name(id=name)]) if name in params:
-                node.value = ast.copy_location(ast.Constant(params[name]), node.value)
+                node.value = ast.copy_location(ast.Constant(_plain(params[name])), node.value)
     names: dict[str, Any] = {"__name__": "problem"}
     exec(compile(tree, "problem.py", "exec"), names)
     return names
+
+
+def _plain(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
 
 
 class _Moved(TorchDispatchMode):
@@ -104,28 +108,52 @@ class _Search:
         return max(at[0] / self._limits[0], at[1] / self._limits[1])
 
     def within(self, params: dict[str, Any], at: tuple[int, int]) -> tuple[dict[str, Any], tuple[int, int]]:
-        """Smaller sizes, halved one at a time while that helps."""
-        for name in [name for name in params if "batch" in name.lower()]:
-            while self.over(at) > 1 and (found := self._halved(params, name, at)):
+        """Smaller sizes, halved one at a time while that helps, or all of one size where they must agree."""
+        for name in [name for name in params if _batch(name)]:
+            while self.over(at) > 1 and (found := self._tried({**params, name: _half(params[name], LEAST_BATCH)}, at)):
                 params, at = found
         while self.over(at) > 1 and self._looks < MOST_LOOKS:
-            steps = [step for name in params if (step := self._halved(params, name, at))]
+            steps = [step for changed in _moves(params) if (step := self._tried({**params, **changed}, at))]
             if not steps:
                 break
             params, at = min(steps, key=lambda step: self.over(step[1]))
         return params, at
 
-    def _halved(
-        self, params: dict[str, Any], name: str, at: tuple[int, int]
-    ) -> tuple[dict[str, Any], tuple[int, int]] | None:
-        """The sizes with one of them halved and their cost; None where that does not run, or costs no less."""
+    def _tried(self, smaller: dict[str, Any], at: tuple[int, int]) -> tuple[dict[str, Any], tuple[int, int]] | None:
+        """These sizes and their cost; None where they do not run, or cost no less."""
         self._looks += 1
-        least = LEAST_BATCH if "batch" in name.lower() else LEAST
-        if not isinstance(params[name], int) or params[name] // 2 < least or self._looks > MOST_LOOKS:
+        if self._looks > MOST_LOOKS:
             return None
-        smaller = {**params, name: params[name] // 2}
         try:
             costs = cost(self._run, smaller)
         except Exception:  # noqa: BLE001 - sizes that do not go together raise anything
             return None
         return (smaller, costs) if self.over(costs) < self.over(at) * 0.95 else None
+
+
+def _moves(params: dict[str, Any]) -> list[dict[str, Any]]:
+    """What may be changed at a time: one name's size, or every occurrence of one number."""
+    least = {name: LEAST_BATCH if _batch(name) else LEAST for name in params}
+    singly = [{name: _half(value, least[name])} for name, value in params.items()]
+    numbers = {number for value in params.values() for number in _numbers(value) if number >= 2 * LEAST}
+    jointly = [
+        {name: _half(value, least[name], number) for name, value in params.items() if number in _numbers(value)}
+        for number in sorted(numbers, reverse=True)
+    ]
+    moves = [*singly, *(joint for joint in jointly if len(joint) > 1)]
+    return [move for move in moves if any(value != params[name] for name, value in move.items())]
+
+
+def _batch(name: str) -> bool:
+    return "batch" in name.lower()
+
+
+def _numbers(value: Any) -> list[int]:
+    return list(value) if isinstance(value, list | tuple) else [value]
+
+
+def _half(value: Any, least: int, only: int | None = None) -> Any:
+    """Halved where it stays at `least` or more; of several, each, or those alone that are `only`."""
+    if isinstance(value, list | tuple):
+        return [_half(each, least) if only in (None, each) else each for each in value]
+    return value // 2 if value // 2 >= least else value
