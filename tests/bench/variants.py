@@ -39,7 +39,8 @@ Row = dict[str, Any]
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runner", choices=("cpu", "gpu"), default="cpu")
-    parser.add_argument("--problem", choices=named(), action="append", help="all, if left out")
+    known = [name for name in named() if name in names()]
+    parser.add_argument("--problem", choices=known, action="append", help="all, if left out")
     parser.add_argument("--jobs", type=int, default=1, help="judges side by side")
     parser.add_argument("--out", type=Path, help="the results as JSON")
     parser.add_argument("--of", type=Path, action="append", help="results to record, instead of judging")
@@ -48,8 +49,7 @@ def main() -> None:
     if options.of:
         found = joined([json.loads(path.read_text()) for path in options.of])
     else:
-        problems = options.problem or [name for name in named() if name in names()]
-        found = [judged(options.runner, problems, options.jobs, options.out)]
+        found = [judged(options.runner, options.problem or known, options.jobs, options.out)]
     if options.record is not None:
         options.record.write_text(page(found))
     sys.exit(any(row["said"] == "MISS" for one in found for row in one["rows"]))
