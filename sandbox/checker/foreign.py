@@ -89,7 +89,7 @@ class Reference:
         limits = {"bytes": most_bytes, "flops": most_flops}
         told = self._ask({"op": "shrink", "params": dict(case.params), **limits}, "sized", case).header
         params, numbers = told.get("params"), [told.get(name) for name in ("bytes", "flops", "full_bytes")]
-        if not isinstance(params, dict) or set(params) != set(case.params) or not isinstance(told.get("fits"), bool):
+        if not isinstance(params, dict) or set(params) != set(case.params):
             raise Broken(f"{self._where(case)}: its sizes came back as something else")
         sizes = [each for value in params.values() for each in (value if isinstance(value, list) else [value])]
         if not all(type(number) is int for number in (*sizes, *numbers)):
@@ -150,9 +150,8 @@ class Reference:
         if any(word in text for word in MEMORY_WORDS for text in (fault.reason, fault.log)):
             return TooLarge(f"{self._where(case)}: needs more memory than a guest may use here: {fault.reason}")
         if isinstance(fault, Late):
-            return Broken(
-                f"{self._where(case)}: its reference gave no answer within {self._step_s:g} s; use smaller cases"
-            )
+            where = f"{self._where(case)}: its reference gave no answer within {self._step_s:g} s"
+            return TooLarge(f"{where}: it hangs, or the case is too large for this machine; judge it on a GPU")
         if self._device == "cpu" and any(word in text for word in GPU_WORDS for text in (fault.reason, fault.log)):
             return Unsupported(f"{self._where(case)}: its reference needs a GPU: {fault.reason}")
         return Broken(f"{self._where(case)}: its reference failed: {fault.reason}; correct it, or import it anew")

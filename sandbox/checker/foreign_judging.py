@@ -24,6 +24,8 @@ from sandbox.verdict import Passed, Role, Untimed
 
 SMALL_BYTES, SMALL_FLOPS = 32 << 20, 1_000_000_000
 """What one run of a problem may move and compute on a CPU: a fraction of a second of one core."""
+MOST = 8
+"""Times these are still judged, where sizes go no smaller."""
 SMALL_STEP_S, SMALL_TOTAL_S = 30.0, 45.0
 """What one step of a reference may take on a CPU, and after how long no further case is begun."""
 UNCOUNTED = "no estimate: its problem file does not say what operations and bytes a call needs"
@@ -81,7 +83,7 @@ def reduced(reference: Reference, case: Case) -> tuple[Case, list[str]]:
     told = reference.sized(case, SMALL_BYTES, SMALL_FLOPS)
     params = {name: tuple(value) if isinstance(value, list) else value for name, value in told["params"].items()}
     changed = {name: value for name, value in params.items() if value != case.params[name]}
-    if told["bytes"] >= 0 and not told["fits"]:
+    if told["bytes"] > MOST * SMALL_BYTES or told["flops"] > MOST * SMALL_FLOPS:
         raise TooLarge(
             f"{reference.origin.path}: too large for this machine: one run moves {told['full_bytes'] / 2**30:.1f} GiB, "
             f"{told['bytes'] / 2**30:.2f} GiB with its sizes as small as they go; judge it on a GPU"

@@ -85,18 +85,18 @@ def shrink(run: Run, header: Mapping[str, Any]) -> dict[str, Any]:
     """Sizes within the limits: the given ones, or with the batch halved first, then whatever helps most.
 
     ``params``: the sizes; ``bytes`` and ``flops``: their cost, of the given sizes too (``full_bytes``);
-    ``fits``: whether the limits are kept. -1 and ``why`` where the cost cannot be found without running it.
+    -1 and ``why`` where the cost cannot be found without running it.
     """
     params = dict(header["params"])
     try:
         full = cost(run, params)
     except Exception as error:  # noqa: BLE001 - the problem's code may raise anything, meta kernels may be missing
         why = f"{type(error).__name__}: {error}"[:500]
-        return {"params": params, "bytes": -1, "flops": -1, "full_bytes": -1, "fits": False, "why": why}
+        return {"params": params, "bytes": -1, "flops": -1, "full_bytes": -1, "why": why}
     search = _Search(run, (int(header["bytes"]), int(header["flops"])))
     found, at = search.within(params, full)
     told = {"bytes": at[0], "flops": at[1], "full_bytes": full[0], "why": ""}
-    return {"params": found, **told, "fits": search.over(at) <= 1}
+    return {"params": found, **told}
 
 
 class _Search:
