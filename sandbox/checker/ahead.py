@@ -26,7 +26,7 @@ from sandbox.runner import Unsupported
 DEADLINE_S = 60.0
 """For all that one candidate has compiled ahead."""
 PATIENCE_S = 5.0
-"""For the kernel that is being compiled when its candidate's turn comes."""
+"""For the kernels that are being compiled when their candidate's turn comes."""
 _LAST = ("nice", "-n", "19")
 """Behind whatever else wants a core: the current candidate's guest, and the clock that watches it."""
 
@@ -36,6 +36,8 @@ Key = tuple[str, str, str]
 @dataclass(slots=True)
 class _Work:
     key: Key
+    begun: threading.Event = field(default_factory=threading.Event)
+    """Set once the candidate is loaded: before that there is nothing to wait for."""
     stop: threading.Event = field(default_factory=threading.Event)
     packed: Future[bytes] = field(default_factory=Future)
 
@@ -54,7 +56,7 @@ class Ahead:
         self._drop()
         if source is not None:
             self._work = work = _Work(_key(task, source))
-            work.packed = self._thread.submit(self._compile, task, source, work.stop)
+            work.packed = self._thread.submit(self._compile, task, source, work)
 
     def take(self, task: Task, source: str, within_s: float = 0.0) -> bytes:
         """What is compiled of this candidate `within_s` from now, for its own guest; empty where that is nothing."""
@@ -64,7 +66,7 @@ class Ahead:
         self._work = None
         wait([work.packed], within_s)
         work.stop.set()
-        if not wait([work.packed], PATIENCE_S).done:
+        if not wait([work.packed], PATIENCE_S if work.begun.is_set() else 0).done:
             self._pool.interrupt()
             return b""
         return work.packed.result()
@@ -81,14 +83,18 @@ class Ahead:
             work.stop.set()
             self._pool.interrupt()
 
-    def _compile(self, task: Task, source: str, stop: threading.Event) -> bytes:
-        if stop.is_set():
+    def _compile(self, task: Task, source: str, work: _Work) -> bytes:
+        if work.stop.is_set():
             return b""
         try:
             with self._pool.lend(("ahead",)) as [guest]:
+                # Who stops it kills what is lent; what was lent only after that ends here.
+                if work.stop.is_set():
+                    return b""
+                work.begun.set()
                 guest.load(source, DEADLINE_S)
                 for case in _cases(task):
-                    if stop.is_set():
+                    if work.stop.is_set():
                         break
                     with suppress(Raised, Unsupported):
                         call_shapes(task, case, guest)
