@@ -57,8 +57,8 @@ def show(problem: Problem) -> None:
 def cases(problem: Problem, said: Bounds) -> Iterator[Case]:
     """The benchmark cases, and the test cases that a published figure is for."""
     yield from problem.benchmarks
-    named = (case_of(problem, row) for row in said.published)
-    yield from dict.fromkeys(case for case in named if case is not None and case not in problem.benchmarks)
+    named = [case_of(problem, row) for row in said.published]
+    yield from (case for case in problem.tests if case in named and case not in problem.benchmarks)
 
 
 def ours(problem: Problem, row: Published) -> float:

@@ -13,6 +13,7 @@ import pytest
 
 from kernelwright import main as command_line
 from kernelwright import runners
+from problems.chips import CHIPS
 from problems.load import names
 from problems.spec import Problem
 from sandbox.runner import Runner, RunnerError, Unsupported
@@ -70,6 +71,19 @@ def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
     assert status == 0
     for name in ("problems", "run", "check", "compile", "runs", "report", "dataset", "eval", "doctor"):
         assert f" {name} " in out
+
+
+def test_bounds_stand_beside_what_is_published(capsys: pytest.CaptureFixture[str]) -> None:
+    """mla-decode's figures are for two ranked cases and two of the tests; fp8-mm's cover 6 of 18."""
+    status, out, _ = ran(capsys, "problems", "bounds", "mla-decode", "--json")
+    (found,) = json.loads(out)["problems"]
+    assert status == 0
+    assert [row["case"]["prefill"] for row in found["cases"]] == [4096, 6144, 512, 2048]
+    assert all(set(row["least"]) == set(CHIPS) for row in found["cases"])
+    assert found["published"][0]["ratio"] == pytest.approx(54.62 / found["cases"][2]["least"]["MI300X"]["us"])
+    status, out, _ = ran(capsys, "problems", "bounds", "fp8-mm")
+    assert out.count("(MI300X)") == 6
+    assert "warm cache: The figure reads every byte from HBM" in out
 
 
 def test_problems_are_listed_and_shown(capsys: pytest.CaptureFixture[str]) -> None:
