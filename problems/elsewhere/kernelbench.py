@@ -76,7 +76,7 @@ def read(path: Path, name: str) -> Problem:
 
 
 def sizes(tree: ast.Module) -> dict[str, ParamValue]:
-    """The file's whole numbers at module level, and tuples of them, by name: sizes that a smaller run may change."""
+    """The file's whole numbers at module level, and rows of them, by name: sizes that a smaller run may change."""
     found: dict[str, ParamValue] = {}
     for node in tree.body:
         match node:
@@ -84,7 +84,7 @@ def sizes(tree: ast.Module) -> dict[str, ParamValue]:
                 number = _number(value)
                 if number is not None and _SMALLEST_SIZE <= number < _LARGEST_SIZE:
                     found[name] = number
-                elif isinstance(value, ast.Tuple) and value.elts:
+                elif isinstance(value, ast.Tuple | ast.List) and value.elts:
                     several = [_number(item) for item in value.elts]
                     if all(each is not None and 0 <= each < _LARGEST_SIZE for each in several):
                         found[name] = tuple(each for each in several if each is not None)

@@ -123,8 +123,8 @@ def _plain(text: str) -> str:
 
 
 def _record(name: str, root: Path) -> Path:
-    parts = name.removeprefix(PREFIX).split("/")
-    if len(parts) != 2 or any(_plain(part) != part for part in parts):
+    parts = [_plain(part) for part in name.removeprefix(PREFIX).split("/")]
+    if len(parts) != 2:
         raise ProblemError(f"{name!r} is no imported problem's name; write from/<set>/<name>")
     return root / parts[0] / f"{parts[1]}.json"
 

@@ -24,8 +24,8 @@ from sandbox.verdict import Passed, Role, Untimed
 
 SMALL_BYTES, SMALL_FLOPS = 32 << 20, 1_000_000_000
 """What one run of a problem may move and compute on a CPU: a fraction of a second of one core."""
-MOST = 8
-"""Times these are still judged, where sizes go no smaller."""
+MOST_BYTES, MOST_FLOPS = 3 << 30, 16_000_000_000
+"""Up to these it is still judged, where its sizes go no smaller."""
 SMALL_STEP_S, SMALL_TOTAL_S = 30.0, 45.0
 """What one step of a reference may take on a CPU, and after how long no further case is begun."""
 UNCOUNTED = "no estimate: its problem file does not say what operations and bytes a call needs"
@@ -83,11 +83,12 @@ def reduced(reference: Reference, case: Case) -> tuple[Case, list[str]]:
     told = reference.sized(case, SMALL_BYTES, SMALL_FLOPS)
     params = {name: tuple(value) if isinstance(value, list) else value for name, value in told["params"].items()}
     changed = {name: value for name, value in params.items() if value != case.params[name]}
-    if told["bytes"] > MOST * SMALL_BYTES or told["flops"] > MOST * SMALL_FLOPS:
-        raise TooLarge(
-            f"{reference.origin.path}: too large for this machine: one run moves {told['full_bytes'] / 2**30:.1f} GiB, "
-            f"{told['bytes'] / 2**30:.2f} GiB with its sizes as small as they go; judge it on a GPU"
+    if told["bytes"] > MOST_BYTES or told["flops"] > MOST_FLOPS:
+        least = (
+            f"{told['bytes'] / 2**30:.2f} GiB and {told['flops'] / 1e9:.0f} GFLOP with its sizes as small as they go"
         )
+        full = f"one run moves {told['full_bytes'] / 2**30:.1f} GiB, {least}"
+        raise TooLarge(f"{reference.origin.path}: too large for this machine: {full}; judge it on a GPU")
     if told["bytes"] < 0:
         why = legible(str(told.get("why"))[:200])
         return case, [f"judged at its published sizes: what they cost is not known beforehand ({why})"]

@@ -26,14 +26,18 @@ def executed(source: str, params: Mapping[str, Any]) -> dict[str, Any]:
     for node in tree.body:
         match node:
             case ast.Assign(targets=[ast.Name(id=name)]) if name in params:
-                node.value = ast.copy_location(ast.Constant(_plain(params[name])), node.value)
+                node.value = ast.copy_location(_spelled(params[name], isinstance(node.value, ast.List)), node.value)
     names: dict[str, Any] = {"__name__": "problem"}
-    exec(compile(tree, "problem.py", "exec"), names)
+    exec(compile(ast.fix_missing_locations(tree), "problem.py", "exec"), names)
     return names
 
 
-def _plain(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value
+def _spelled(value: Any, listed: bool) -> ast.expr:
+    """A number, or several as the list or the tuple they were."""
+    if not isinstance(value, list | tuple):
+        return ast.Constant(value)
+    items: list[ast.expr] = [ast.Constant(each) for each in value]
+    return ast.List(items, ast.Load()) if listed else ast.Tuple(items, ast.Load())
 
 
 class _Moved(TorchDispatchMode):
