@@ -10,12 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from problems.load import ROOT
+from problems.load import ROOT, load
+from sandbox.candidate import Candidate
 from sandbox.checker import ahead as ahead_module
 from sandbox.checker.ahead import Ahead
 from sandbox.checker.task import Task, open_task
+from sandbox.gpu import GpuRunner
 from sandbox.guest.cache import Cache
 from sandbox.isolation import choose
+from sandbox.runner import Mode
+from sandbox.verdict import Passed
 from tests.sandbox.guest_client import GuestClient
 
 ARCH = "sm_90"
@@ -33,6 +37,8 @@ def custom_kernel(data):
     kernel(data)
     return dict(counts)
 """
+TELLING = COUNTING.replace("return dict(counts)", "raise RuntimeError(f'in all {counts}')")
+GPU = any(Path("/dev").glob("nvidia[0-9]*")) or Path("/dev/kfd").exists()
 KEY = "A" * 52
 
 
@@ -88,6 +94,20 @@ def test_what_goes_wrong_ahead_costs_a_bounded_time(
         ahead.begin(task, other)
     assert ahead.take(task, hanging) == b""
     assert counted(task, source, ahead.take(task, source, within_s=120), tmp_path)["compiled"] == 0
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not GPU, reason="no GPU on this machine")
+def test_a_device_guest_finds_what_was_compiled_ahead() -> None:
+    """The same on a real GPU, under its own driver: the candidate's first call says what Triton compiled for it."""
+    runner, problem = GpuRunner(), load("pmpp/vectoradd")
+    honest, telling = Candidate(source=SEED.read_text()), Candidate(source=SEED.read_text() + TELLING)
+    assert isinstance(runner.judge(problem, honest, Mode.BENCHMARK, 120, telling).verdict, Passed)
+    time.sleep(20)
+    told = [runner.judge(problem, telling, Mode.TEST, 120).verdict.model_dump_json() for _ in range(2)]
+    runner.close()
+    assert "'compiled': 0, 'found': 1" in told[0], told[0]
+    assert "'compiled': 1, 'found': 0" in told[1], told[1]
 
 
 def pack(index: object, contents: bytes) -> bytes:
