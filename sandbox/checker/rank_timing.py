@@ -6,6 +6,8 @@ import math
 import time
 from collections.abc import Callable, Sequence
 
+from problems.bounds import least_cold
+from problems.chips import CHIPS
 from problems.spec import Case
 from sandbox import clock
 from sandbox.checker.board_time import WALL_S, asked, enough
@@ -89,7 +91,7 @@ def board_times(task: Task, cases: Sequence[Case], world: World, chip: str, prog
         finally:
             bench.close()
         progress.checks.append(worst(samples.checks))
-        how = f"as {timing.evaluator}: host clock of rank 0 between barriers, inputs cloned inside, flushed before; mean"
+        how = f"as {timing.evaluator}: host clock of rank 0 between barriers, inputs cloned inside, flushed before"
         found.append(BoardTime(case=case, chip=chip, how=how, samples_us=tuple(samples.slowest_us)))
     progress.case = None
     return found
@@ -144,6 +146,13 @@ class Samples:
             agreement=clocks.agreement,
             bound_us=clocks.bound_us if math.isfinite(clocks.bound_us) else None,
         )
+        if (on := CHIPS.get(chip)) is not None:
+            least = least_cold(self._task.problem, self._case, on, self._task.root)
+            if found.us < least.us:
+                label, limit = self._case.label(), least.limit
+                progress.flags.append(
+                    f"{label}: {found.us:.2f} us is below {chip}'s bound of {least.us:.2f} us ({limit})"
+                )
         if clocks.agreement != "agree":
             told = f"{clocks.event.median:.2f}"
             progress.flags.append(f"{self._case.label()}: ranks say {told} us; the clocks are: {clocks.agreement}")

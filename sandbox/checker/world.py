@@ -101,6 +101,8 @@ class World:
         """Start the program that forks `ranks` guests; `NotReady` where it cannot start."""
         argv = [sys.executable, "-m", "guest", "--mode", mode, "--targets", ",".join(targets), "--ranks"]
         env = {**environment(), "GLOO_SOCKET_IFNAME": "lo", "NCCL_SOCKET_IFNAME": "lo", "NCCL_IB_DISABLE": "1"}
+        # Whether there is a GPU is asked while it imports; asked of CUDA itself, it could not be forked any more.
+        env["PYTORCH_NVML_BASED_CUDA_CHECK"] = "1"
         self._backend = "nccl" if mode == "device" else "gloo"
         self._told: dict[int, str] = {}
         self._asking = threading.Lock()

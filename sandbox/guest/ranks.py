@@ -114,8 +114,8 @@ class RankDevice(OnDevice):
     """The GPU of one rank, of the several that are visible. Timed calls start and end together on all ranks."""
 
     def __init__(self, rank: int) -> None:
-        super().__init__()
         self._rank = rank
+        super().__init__()
         torch.zeros(1, device=f"cuda:{rank}")
 
     def map_buffer(self, kind: str, descriptor: int, size: int) -> memory.Buffer:

@@ -35,5 +35,5 @@ def _small(rng):
 
 def _full(rng):
     m, n, k = rng.choice(SHAPES)
-    sizes = {"m": m - WORLD * rng.randrange(1, 7), "n": n - WORLD * rng.randrange(1, 16), "k": k - rng.randrange(0, 128)}
-    return {"world_size": WORLD, **sizes}
+    m, n = m - WORLD * rng.randrange(1, 7), n - WORLD * rng.randrange(1, 16)
+    return {"world_size": WORLD, "m": m, "n": n, "k": k - rng.randrange(128)}

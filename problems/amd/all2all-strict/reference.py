@@ -14,7 +14,8 @@ def make_inputs(params, fill, generator, device):
     cfg: num_experts, experts_per_token, hidden_dim, max_num_tokens, in_dtype and out_dtype. rank_data: num_tokens T,
     from 1 to max_num_tokens - 1; indices int32 [T, k]; weights float32 [T, k], uniform in [0, 1); x float16 [T, H];
     gain float32 [num_experts / world_size], of the rank's own experts, uniform in [0.5, 2). All but gain as amd/all2all
-    has it; gain is drawn last. Rank r's generator is seeded with the case's seed plus r. On the meta device, with no generator, the largest shapes.
+    has it; gain is drawn last.
+    Rank r's generator is seeded with the case's seed plus r. On the meta device, with no generator, the largest shapes.
     """
     world = params["world_size"]
     names = ("num_experts", "experts_per_token", "hidden_dim", "max_num_tokens")

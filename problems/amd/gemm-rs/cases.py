@@ -35,5 +35,5 @@ def _small(rng):
 
 def _full(rng):
     m, n, k = rng.choice(SHAPES)
-    sizes = {"m": m - WORLD * rng.randrange(1, 7), "n": n - rng.randrange(1, 128), "k": k - WORLD * rng.randrange(0, 64)}
-    return {"world_size": WORLD, **sizes}
+    m, k = m - WORLD * rng.randrange(1, 7), k - WORLD * rng.randrange(64)
+    return {"world_size": WORLD, "m": m, "n": n - rng.randrange(1, 128), "k": k}
