@@ -48,7 +48,7 @@ class Reference:
 
     def __init__(self, problem: Problem, guest: Guest, device: str, step_s: float = STEP_S) -> None:
         assert problem.origin is not None
-        self.problem, self._guest, self._device, self._step_s = problem, guest, device, step_s
+        self.problem, self._guest, self.device, self._step_s = problem, guest, device, step_s
         self.origin = problem.origin
         self.modules = tuple(Path(name).stem for name in self.origin.sources)
         self._shared: list[HostMemory] = []
@@ -115,7 +115,7 @@ class Reference:
         except Malformed as error:
             raise Broken(f"{self._where(case)}: handed over what cannot be read: {error}") from error
         assert isinstance(tree, dict)
-        return Value(tree, data.to(self._device), leaves)
+        return Value(tree, data.to(self.device), leaves)
 
     def _share(self, values: list[Value]) -> None:
         """Hand over values' bytes, each in a buffer of its own; earlier ones are given back."""
@@ -152,7 +152,7 @@ class Reference:
         if isinstance(fault, Late):
             where = f"{self._where(case)}: its reference gave no answer within {self._step_s:g} s"
             return TooLarge(f"{where}: it hangs, or the case is too large for this machine; judge it on a GPU")
-        if self._device == "cpu" and any(word in text for word in GPU_WORDS for text in (fault.reason, fault.log)):
+        if self.device == "cpu" and any(word in text for word in GPU_WORDS for text in (fault.reason, fault.log)):
             return Unsupported(f"{self._where(case)}: its reference needs a GPU: {fault.reason}")
         return Broken(f"{self._where(case)}: its reference failed: {fault.reason}; correct it, or import it anew")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from problems.elsewhere.kernelbench import RTOL_NOW
@@ -101,11 +102,10 @@ class ForeignBench:
         if lost := _unreadable(returned.tree):
             return None, lost
         try:
-            return owned(
-                returned.tree, {INPUTS: self._buffers[INPUTS].tensor, RESULT: self._buffers[RESULT].tensor}
-            ), ""
+            out = owned(returned.tree, {number: buffer.tensor for number, buffer in enumerate(self._buffers)})
         except Malformed as error:
             raise Forgery(str(error)) from error
+        return replace(out, data=out.data.to(self._reference.device)), ""
 
     def _judged(self, data: Value, seed: int, returned: Returned, out: Value | None, unread: str) -> Trial:
         if out is None:

@@ -55,6 +55,9 @@ class Foreign:
             sys.path.insert(0, str(folder))
         if mode.device_type == "cpu":
             _map_generators()
+        if kind == "kernelbench":
+            # Declared is fp32, and cuDNN would take TF32 for it.
+            torch.backends.cudnn.allow_tf32 = False
         self._held: Plan | None = None
         self._model: torch.nn.Module | None = None
         self._exact: torch.nn.Module | None = None
