@@ -114,19 +114,20 @@ def distinct(source: str, number: int) -> str:
     return re.sub(rf"\b({'|'.join(names)})\b", rf"\1_{number}", source)
 
 
-def ours(runner: Runner, problem: Problem, source: str, mode: Mode, count: int) -> Rate:
-    """A stream of `count` candidates after a first one, every one with one behind it."""
-    stream = [Candidate(source=distinct(source, number + 1000 * list(Mode).index(mode))) for number in range(count + 2)]
+def ours(runner: Runner, problem: Problem, source: str, mode: Mode, count: int, ahead: bool = True) -> Rate:
+    """A stream of `count` candidates after a first one; with `ahead` the runner is told which is behind each."""
+    first = 1000 * (2 * list(Mode).index(mode) + ahead)
+    stream = [Candidate(source=distinct(source, first + number)) for number in range(count + 2)]
     times, widths = [], []
     for candidate, following in pairwise(stream):
         start_s = time.monotonic()
-        judgement = runner.judge(problem, candidate, mode, following=following)
+        judgement = runner.judge(problem, candidate, mode, following=following if ahead else None)
         times.append(time.monotonic() - start_s)
         assert isinstance(judgement.verdict, Passed), judgement.verdict
         timed = [timing.samples_us for timing in judgement.verdict.timings if isinstance(timing, Measured)]
         errors = [statistics.stdev(all_us) / len(all_us) ** 0.5 / statistics.fmean(all_us) for all_us in timed]
         widths += [WIDE * error for error in errors]
-    return Rate(f"ours, mode {mode}", times[1:], widths)
+    return Rate(f"ours, mode {mode}{'' if ahead else ', nothing ahead'}", times[1:], widths)
 
 
 def line(case: Case) -> str:
@@ -219,6 +220,7 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--problem", choices=sorted(SEEDS), default="pmpp/vectoradd")
     parser.add_argument("--n", type=int, default=20, help="first calls of each kind; 0 for none")
     parser.add_argument("--stream", type=int, default=6, help="candidates of each stream; 0 for none")
+    parser.add_argument("--alone", action="store_true", help="a stream too whose runner is not told what comes next")
     parser.add_argument("--pause-s", type=float, default=4.0)
     parser.add_argument("--eval-dir", type=Path)
     parser.add_argument("--isolation")
@@ -238,6 +240,8 @@ def main() -> None:
         if options.n:
             rows.append(said(f"ours, {options.pause_s:g} s apart", series(runner, problem, options.n, options.pause_s)))
             rows.append(said("ours, without a pause", series(runner, problem, options.n, 0.0)))
+        if options.alone and options.stream:
+            rows.append(ours(runner, problem, source, Mode.BENCHMARK, options.stream, ahead=False).told())
         for mode in (Mode.BENCHMARK, Mode.LEADERBOARD) if options.stream else ():
             mine.append(ours(runner, problem, source, mode, options.stream))
             rows.append(mine[-1].told())
