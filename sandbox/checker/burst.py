@@ -16,7 +16,7 @@ from sandbox import clock
 from sandbox.checker.control import Control, copied
 from sandbox.checker.device import Device
 from sandbox.checker.guest import Forgery, Guest, Returned
-from sandbox.checker.layout import Layout, fill, poison
+from sandbox.checker.layout import RESULT, Layout, fill, poison
 from sandbox.checker.memory import HostMemory, Shared
 from sandbox.checker.outcome import Progress, Refuted
 from sandbox.checker.task import Task
@@ -95,7 +95,8 @@ class Burst(Bench):
         """Microseconds a call by the checker's clock; None where the calls could not all be queued."""
         draws = [self._draws.fresh() for _ in range(self._count)]
         self._stage([self._task.lay_out(data) for data, _ in draws])
-        returned = self._guest.burst(self.tree, self._apart, self._count, len(self.buffers) - 1, self._opening)
+        calls = {"data": self.tree, "apart": self._apart, "count": self._count, "result": RESULT}
+        returned = self._guest.burst({**calls, "gate": len(self.buffers) - 1}, self._opening)
         # Taken at once: the guest can still write where its results lie.
         taken = [self._take(part) for part in self._parts(returned)]
         for (data, seed), (parts, unfit) in zip(draws, taken, strict=True):

@@ -53,7 +53,8 @@ class Control:
         def act(guest: Guest) -> None:
             self._share(guest, [gate])
             guest.allow(CALL_S)
-            answers.append(guest.empty_burst(count, out_bytes, 0, lambda: opening(gate)))
+            header = {"count": count, "copied": out_bytes, "gate": 0}
+            answers.append(guest.burst(header, lambda: opening(gate)))
 
         self._do(act)
         return answers[0]

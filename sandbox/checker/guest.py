@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import select
 import socket
 import sys
 import time
@@ -12,7 +13,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from sandbox.checker.answer import legible
-from sandbox.checker.layout import RESULT
 from sandbox.checker.memory import Shared
 from sandbox.guest import wire
 from sandbox.guest.wire import Frame, WireError, WireGone, WireLate
@@ -85,8 +85,9 @@ class Guest:
         options: Sequence[str] = (),
     ) -> None:
         argv = [*under, sys.executable, "-m", "guest", "--mode", mode, "--targets", ",".join(targets), *options]
-        self._held, self._emulates = mode == "device", mode != "device"
-        argv += ["--held"] if self._held else []
+        self.held, self._emulates = mode == "device", mode != "device"
+        self._imported = False
+        argv += ["--held"] if self.held else []
         self._program = sandbox.start(argv, env, limits, gpu=mode == "device")
         self._left_s = READY_S
         self._ready = False
@@ -97,10 +98,18 @@ class Guest:
         """Whether its outermost process still runs."""
         return self._program.alive
 
+    @property
+    def imported(self) -> bool:
+        """Whether it has imported all it needs, and the device is next."""
+        if self.held and not self._imported and select.select([self._program.sock], [], [], 0)[0]:
+            with suppress(NotReady):  # `await_ready` says so
+                self._imported = self._hear().op == "imported"
+        return self._imported
+
     def prepare(self) -> None:
         """Let it touch the device: until then it has imported, and waits."""
-        if self._held:
-            self._held = False
+        if self.held:
+            self.held = False
             with suppress(WireError):  # gone already: `await_ready` says so
                 wire.send(self._program.sock, {"op": "prepare"}, until_s=time.monotonic() + READY_S)
 
@@ -109,18 +118,23 @@ class Guest:
         if self._ready:
             return
         self.prepare()
-        try:
-            with self._running():
-                frame = wire.receive(self._program.sock, self._until(), accept_fds=False)
-        except WireError as error:
-            ending = self._program.ending()
-            raise NotReady(f"a guest did not start: {error}; {ending}\n{self._program.output()[-4096:]}") from error
+        frame = self._hear()
+        if frame.op == "imported":
+            frame = self._hear()
         if frame.op != "ready":
             raise NotReady("a guest did not say that it is ready")
         versions = frame.header.get("versions")
         told = versions if isinstance(versions, dict) else {}
         self.versions = {legible(str(name)): legible(str(version)) for name, version in told.items()}
         self._ready = True
+
+    def _hear(self) -> Frame:
+        """The next frame of a guest that has no candidate yet; `NotReady` where none comes."""
+        try:
+            return wire.receive(self._program.sock, time.monotonic() + READY_S, accept_fds=False)
+        except WireError as error:
+            ending = self._program.ending()
+            raise NotReady(f"a guest did not start: {error}; {ending}\n{self._program.output()[-4096:]}") from error
 
     def load(self, source: str, deadline_s: float, stock: bytes = b"") -> None:
         """Hand over the candidate; from here on it has `deadline_s` in all. `Raised` where it does not import.
@@ -164,23 +178,15 @@ class Guest:
         """All that a timed call costs without a candidate's kernel; `event_us` is how long the head start was."""
         return self._timed({"op": "empty", "data": tree, "copied": copied})
 
-    def burst(self, tree: dict[str, Any], apart: int, count: int, gate: int, opening: Callable[[], None]) -> Returned:
-        """Call `custom_kernel` `count` times behind a gate; call i's inputs lie `apart` bytes after call i-1's.
+    def burst(self, header: dict[str, Any], opening: Callable[[], None]) -> Returned:
+        """Many calls behind a gate, see `sandbox.guest.wire`: the tree of all answers, and the time from `opening` on.
 
         `opening` hands the inputs over and opens the gate: once all calls are queued, or after `QUEUE_S` anyway, since
         a candidate may wait for its device while it launches.
         """
-        header = {"op": "burst", "data": tree, "apart": apart, "count": count, "result": RESULT, "gate": gate}
-        return self._burst(header, opening)
-
-    def empty_burst(self, count: int, copied: int, gate: int, opening: Callable[[], None]) -> Returned:
-        """The same round kernels that do nothing, in a guest without a candidate; `copied` bytes are copied after."""
-        return self._burst({"op": "burst", "count": count, "copied": copied, "gate": gate}, opening)
-
-    def _burst(self, header: dict[str, Any], opening: Callable[[], None]) -> Returned:
         frame: Frame | None = None
         with suppress(Late):
-            frame = self._ask(header, "queued", within_s=QUEUE_S)
+            frame = self._ask({"op": "burst", **header}, "queued", within_s=QUEUE_S)
         start = time.perf_counter_ns()
         opening()
         told = frame or self._ask(None, "queued")

@@ -69,15 +69,17 @@ class Pool:
                 guest.close()
 
     def prepare_next(self, mode: str) -> None:
-        """Let the next guest of `mode` touch its device now, and get ready beside the one that is lent."""
+        """Let the next guest of `mode` touch its device now, if it has come so far, beside the one that is lent."""
         for guest in self._warm[mode][:1]:
-            guest.prepare()
+            if guest.imported:
+                guest.prepare()
 
     def await_next(self, mode: str) -> None:
-        """Wait until the next guest of `mode` has come to rest, or gone: it will be found out when it is needed."""
+        """Wait until the next guest of `mode` leaves its device alone. One that is gone is found out when needed."""
         for guest in self._warm[mode][:1]:
             with contextlib.suppress(NotReady):
-                guest.await_ready()
+                if not guest.held:
+                    guest.await_ready()
 
     def interrupt(self) -> None:
         """Kill the guests lent out now, ready or not. Any thread may call it: whoever waits for one sees it die."""

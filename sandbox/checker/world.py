@@ -71,7 +71,7 @@ class Rank(Guest):
     def __init__(self, mode: str, program: RankProgram, number: int) -> None:
         self.number = number
         self._program: Running = program
-        self._held, self._emulates = False, mode != "device"
+        self.held, self._emulates = False, mode != "device"
         self._left_s = READY_S
         self._ready = False
         self.versions = {}

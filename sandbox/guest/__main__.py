@@ -39,7 +39,9 @@ def main() -> None:
             _serve_rank(sock, options.mode, targets, Path(workplace))
         try:
             # Another candidate may be timed on the device while this process imports.
-            _ = wire.receive(sock) if options.held else None
+            if options.held:
+                wire.send(sock, {"op": "imported"})
+                wire.receive(sock)
         except wire.WireError:
             os._exit(0)
         mode = modes.make_mode(options.mode, targets, options.figures)

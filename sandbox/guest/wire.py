@@ -11,6 +11,7 @@ The checker speaks, the guest answers each frame with one frame (a burst with tw
 op         checker sends                                        guest answers
 =========  ===================================================  ====================================================
 (ready)    nothing: the guest speaks first, once, when warm     ``{"op": "ready", "versions": {...}}``
+prepare    to a device guest, before that: touch the device     none, but ``{"op": "imported"}`` before it is asked
 stock      payload: what ``cache`` answered in another guest     ``{"op": "stocked", "files": n}``
            of the candidate that is loaded next
 load       payload: the candidate's source, UTF-8               ``{"op": "loaded"}`` or ``failed``
