@@ -216,11 +216,12 @@ def _check_columns(check: CaseCheck) -> Row:
 
 def _timing_columns(timing: Timing) -> Row:
     row: Row = {**_case_columns(timing.case), "time_kind": timing.kind}
-    row |= {"samples_us": [], "wall_us": [], "empty_us": []}
+    row |= {"samples_us": [], "wall_us": [], "empty_us": [], "burst_us": []}
     match timing:
         case Measured(samples_us=samples, wall_us=wall):
             row |= {"samples_us": list(samples), "wall_us": list(wall), "empty_us": list(timing.empty_us)}
             row |= {"time_us": timing.us, "agreement": timing.agreement, "bound_us": timing.bound_us}
+            row |= {"burst_us": list(timing.burst_us), "burst_calls": timing.burst_calls, "pair_us": timing.pair_us}
             return row | {"chip": timing.chip, "clock": timing.clock, "warmup_calls": timing.warmup_calls}
         case Estimated(chip=chip, us=us, bound=bound, parts_us=parts):
             return row | {"chip": chip, "time_us": us, "bound": bound, "parts_us_json": _json(parts)}

@@ -113,6 +113,7 @@ _TIMINGS = _schema(
         "samples_us": pa.list_(_FLOAT),
         "wall_us": pa.list_(_FLOAT),
         "empty_us": pa.list_(_FLOAT),
+        "burst_us": pa.list_(_FLOAT),
     },
     {
         "chip": _TEXT,
@@ -121,6 +122,8 @@ _TIMINGS = _schema(
         "warmup_calls": _INT,
         "agreement": _TEXT,
         "bound_us": _FLOAT,
+        "burst_calls": _INT,
+        "pair_us": _FLOAT,
         "bound": _TEXT,
         "parts_us_json": _TEXT,
         "reason": _TEXT,
