@@ -148,3 +148,13 @@ def test_a_guest_cannot_resize_the_memory() -> None:
         with pytest.raises(PermissionError):
             os.ftruncate(memory.fd, size)
     memory.close()
+
+
+def test_a_board_may_forgive_a_share_of_the_elements_and_scale_with_the_case() -> None:
+    theirs, out = torch.ones(100), torch.ones(100)
+    out[:5] = 2
+    forgiving = BoardCheck(rtol=0.1, atol=0.1, missed_share=0.05, difference="fp32", source="mixed-mla")
+    assert board_accepts(out, theirs, forgiving) and not board_accepts(out, theirs, BIT_EQUAL)
+    out[5] = math.nan
+    assert not board_accepts(out, theirs, forgiving)
+    assert board_accepts(out[:5], theirs[:5], forgiving, scale=5) and not board_accepts(out[:5], theirs[:5], forgiving)
