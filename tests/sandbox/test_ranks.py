@@ -112,6 +112,14 @@ def test_where_gains_are_secret_a_wait_for_the_others_is_not_enough(runner: CpuR
 
 
 @pytest.mark.slow
+def test_one_bias_times_the_ranks_is_right(runner: CpuRunner) -> None:
+    """The bias is equal on all ranks, in perturbed inputs too."""
+    after = "; rows = (rows.float() + world * (0 if data[2] is None else data[2].float())).bfloat16()"
+    found = verdict(runner, "amd/gemm-rs", gemm_rs("bias = None", SUM + after))
+    assert isinstance(found, Passed), found
+
+
+@pytest.mark.slow
 def test_one_rank_hangs_and_the_next_candidate_passes(runner: CpuRunner) -> None:
     start_s = time.monotonic()
     found = verdict(runner, "amd/gemm-rs", gemm_rs("while rank == 1: pass"), deadline_s=4.0)

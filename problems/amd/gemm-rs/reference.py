@@ -2,6 +2,9 @@
 
 import torch
 
+REPEATED = tuple(f"{rank}/2" for rank in range(1, 8))
+"""Every rank has the bias of rank 0."""
+
 
 def make_inputs(params, fill, generator, device):
     """For each rank (input, weight, bias): bfloat16 [m, k/w], [n, k/w], [n] or None, row-major, on `device`.
@@ -17,18 +20,25 @@ def make_inputs(params, fill, generator, device):
     return tuple((*pair, one) for pair, one in zip(pairs, bias, strict=True))
 
 
+def repeated(data):
+    """`data` with rank 0's bias on every rank."""
+    return tuple((a, b, data[0][2]) for a, b, _ in data)
+
+
 def exact(data):
     """For each rank its rows of the sum, and the magnitudes that went into them; float64 [m/w, n].
 
     Every rank's bias is part of its product, so it counts as often as there are ranks. What is rounded are the ranks'
-    products: their magnitudes are the terms, and 2^-11 of the products of magnitudes below them for the order of sums.
+    products, with the bias or before it: the magnitudes of both are the terms, and 2^-11 of the products of magnitudes
+    below them for the order of sums.
     """
     total, terms = None, None
     for a, b, bias in data:
         product = a.double() @ b.double().T
-        if bias is not None:
-            product = product + bias.double()
         part = product.abs().add_(a.double().abs() @ b.double().abs().T, alpha=2**-11)
+        if bias is not None:
+            product.add_(bias.double())
+            part.add_(bias.double().abs())
         total = product if total is None else total.add_(product)
         terms = part if terms is None else terms.add_(part)
     return list(zip(total.chunk(len(data)), terms.chunk(len(data)), strict=True))
