@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from problems.elsewhere import fields
+from problems.elsewhere.needs import missing
 from problems.spec import BoardCheck, BoardTiming, Case, Origin, Problem, ProblemError, Tolerance
 
 TASK = "task.yml"
@@ -22,8 +23,6 @@ _FIELDS = {
 }
 _CONFIG = {"py": {"main"}, "cu": {"sources", "include_dirs", "defines", "compile_flags"}}
 _RANKED: dict[str, Literal["last", "mean", "geomean"]] = {"last": "last", "mean": "mean", "geom": "geomean"}
-_OWN = ("aiter", "cutlass", "deep_ep", "flashinfer", "helion", "mori")
-"""Libraries that references of the public set may import and that this project does not install."""
 MATCHED = Tolerance(
     rtol=0.0,
     term_rtol=0.0,
@@ -129,10 +128,8 @@ def _reference(sources: dict[str, str], lang: str) -> tuple[bool, str]:
     lacking = [name for name in NEEDED if name not in defined]
     if lacking:
         return False, f"its reference.py does not define {', '.join(lacking)}; an evaluator of its own drives it"
-    imported = {name.split(".")[0] for name in _imports(tree)}
     matched = isinstance(defined["check_implementation"], ast.Assign)
-    own = sorted(imported & set(_OWN))
-    return matched, f"its reference needs {', '.join(own)}, which is not installed here" if own else ""
+    return matched, missing(tree, {Path(name).stem for name in sources})
 
 
 def _names(node: ast.stmt) -> list[str]:
@@ -143,16 +140,6 @@ def _names(node: ast.stmt) -> list[str]:
             return [target.id for target in targets if isinstance(target, ast.Name)]
         case _:
             return []
-
-
-def _imports(tree: ast.Module) -> list[str]:
-    found = []
-    for node in tree.body:
-        if isinstance(node, ast.Import):
-            found += [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            found.append(node.module)
-    return found
 
 
 def _listed(path: Path, found: dict[str, Any]) -> tuple[str, tuple[str, ...]]:

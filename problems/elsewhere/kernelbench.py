@@ -9,6 +9,7 @@ import ast
 from collections.abc import Callable
 from pathlib import Path
 
+from problems.elsewhere.needs import missing
 from problems.spec import BoardCheck, BoardTiming, Case, Origin, ParamValue, Problem, ProblemError, Tolerance
 
 NEEDED = ("Model", "get_inputs", "get_init_inputs")
@@ -111,8 +112,7 @@ def defined(tree: ast.Module) -> set[str]:
 
 
 def _unmet(tree: ast.Module) -> str:
-    modules = [alias.name for node in tree.body if isinstance(node, ast.Import) for alias in node.names]
-    modules += [node.module for node in tree.body if isinstance(node, ast.ImportFrom) and node.module]
-    if any(name.split(".")[0] == "transformers" for name in modules):
+    froms = {node.module for node in tree.body if isinstance(node, ast.ImportFrom) and node.module}
+    if "transformers" in froms:
         return "downloads a Hugging Face model by name; a reference's guest has no network, nor transformers"
-    return ""
+    return missing(tree, set())

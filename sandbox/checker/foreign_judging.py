@@ -95,7 +95,9 @@ def reduced(reference: Reference, case: Case) -> tuple[Case, list[str]]:
     if not changed:
         return case, []
     smaller = ", ".join(f"{name} {case.params[name]} -> {value}" for name, value in changed.items())
-    return case.model_copy(update={"params": params}), [f"judged at reduced sizes: {smaller}"]
+    return case.model_copy(update={"params": params}), [
+        f"judged at reduced sizes: {smaller}; what has the published ones written into it fails"
+    ]
 
 
 def judge(
