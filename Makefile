@@ -33,7 +33,7 @@ check: setup
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
-	@$(BIN)/python -m pytest -m "not slow"
+	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "not slow" -n 2
 
 soak: setup
 	@$(BIN)/python -m tests.soak --minutes $(MINUTES) --seed $(SEED)

@@ -131,6 +131,7 @@ def test_the_judge_is_never_quoted_on_its_own_faults(tmp_path: Path) -> None:
     assert len(prompts) == 3 and not any("cable" in prompt for prompt in prompts)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("strategy", [search, refine])
 def test_the_same_run_twice_decides_the_same(tmp_path: Path, strategy: object) -> None:
     assert callable(strategy)
@@ -204,6 +205,7 @@ def after_attempts(count: int) -> Interrupt:
     return Counted()
 
 
+@pytest.mark.slow
 def test_a_second_process_cannot_resume_the_same_run(tmp_path: Path) -> None:
     left = start(search(), tmp_path, CountingRunner(), interrupt=after_attempts(2)).folder
     with Journal.open(left), pytest.raises(RecordError):
@@ -433,6 +435,7 @@ def files_limited_to(size_bytes: int) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
+@pytest.mark.slow
 def test_a_full_disk_stops_the_run_and_loses_nothing(tmp_path: Path) -> None:
     with files_limited_to(40_000):
         result = start(search(30), tmp_path, CountingRunner())

@@ -50,6 +50,7 @@ def by_knobs(move: Seed | Tune) -> Judgement:
     return build_failed(PROBLEM) if distance == 5 else passed(PROBLEM, 10.0 + distance)
 
 
+@pytest.mark.slow
 def test_defaults_come_first_then_every_allowed_setting_once_then_it_stops() -> None:
     seeds = (kernel("a", 3, 4, "K0 + K1 <= 4"), kernel("b", 2, 3))
     moves, reason, _ = walk(seeds, by_knobs)
@@ -61,6 +62,7 @@ def test_defaults_come_first_then_every_allowed_setting_once_then_it_stops() -> 
     assert reason == "space exhausted"
 
 
+@pytest.mark.slow
 def test_a_decision_depends_on_seed_and_history_alone() -> None:
     """Long enough to pass from one epoch of the trials into the next."""
     seeds, most = (kernel("a", 4, 5), kernel("b", 1, 2)), EPOCH + 14
@@ -113,6 +115,7 @@ def test_a_setting_of_an_older_declaration_is_passed_over() -> None:
     assert isinstance(move, Tune) and set(move.knobs) == {"K0", "K1"}
 
 
+@pytest.mark.slow
 def test_the_search_reaches_a_lone_setting_in_a_wide_space() -> None:
     """Constraints can leave next to nothing: the walk finds what the optimiser does not suggest."""
     lone = kernel("a", 5, 6, "K0 + K1 + K2 + K3 + K4 == 25 or K0 + K1 + K2 + K3 + K4 == 0")

@@ -133,6 +133,7 @@ def test_text_that_is_not_unicode_is_refused_and_the_journal_stays_valid(folder:
     assert len(list(read(folder))) == 4
 
 
+@pytest.mark.slow
 def test_a_second_process_is_told_who_writes(tmp_path: Path) -> None:
     writer = start_writer(tmp_path)
     try:

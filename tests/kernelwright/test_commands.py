@@ -281,6 +281,7 @@ def test_chips_of_the_cpu_runner() -> None:
         runners.emulated_chip(load("amd/fp8-mm"), "H200")
 
 
+@pytest.mark.slow
 def test_starting_imports_nothing_heavy() -> None:
     heavy = ("torch", "triton", "langgraph", "openai", "datasets", "pandas", "pyarrow", "optuna", "numpy", "jinja2")
     code = f"import sys, kernelwright.main; print([name for name in {heavy!r} if name in sys.modules])"

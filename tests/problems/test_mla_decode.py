@@ -103,6 +103,7 @@ WRONG: dict[str, tuple[str, Callable[[str], torch.Tensor]]] = {
 }
 
 
+@pytest.mark.slow
 def test_layouts_and_cases() -> None:
     module = reference(MLA)
     data = module.make_inputs(dict(problem(MLA).benchmarks[-1].params), "published", None, "meta")

@@ -68,6 +68,7 @@ def test_repeated_inputs_follow_the_others(name: str) -> None:
     assert int(differing.sum()) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fill", case_module(GEMM).FILLS)
 def test_gemm_exact_by_its_definition(fill: str) -> None:
     """From the permuted scales, so that a wrong permutation would show."""

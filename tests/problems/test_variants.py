@@ -28,6 +28,7 @@ def ratio(name: str, data: tuple[Any, ...], way: Way) -> float:
     return compare(out.to(getattr(torch, problem.output_dtype)), exact, terms, problem.tolerance).worst_ratio
 
 
+@pytest.mark.slow
 @each
 def test_right_ways_pass_with_room(name: str) -> None:
     params, fills, right, _ = WAYS[name]

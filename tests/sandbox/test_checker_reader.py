@@ -41,6 +41,7 @@ def reader() -> Iterator[Reader]:
     made.close()
 
 
+@pytest.mark.slow
 def test_evidence_is_read_and_each_reading_is_its_own(reader: Reader) -> None:
     first = reader.read([payload(kernel(loops(2, 10)))], ASKED)
     assert [record.isa.instructions for record in first.records if record.isa] == [14]
@@ -70,6 +71,7 @@ def test_what_is_no_evidence_is_a_flag(reader: Reader, bad: bytes) -> None:
     assert "unreadable" in reading.flags[0] and len(reading.timings) == 5
 
 
+@pytest.mark.slow
 def test_texts_that_reach_a_record_are_bounded(reader: Reader) -> None:
     names = "".join(f"\tds_read_b{number} v0\n" for number in range(1000))
     reading = reader.read([payload(kernel(loops(1, 1) + names), kernel("", 1, error="x" * 1_000_000))])

@@ -212,6 +212,7 @@ def test_reasons_for_no_time() -> None:
     assert "could not be read" in no_time(launched(1), kernels=changed(1, ttir=huge))
 
 
+@pytest.mark.slow
 @settings(max_examples=80, deadline=None)
 @given(st.sampled_from([0, 1, 4, 7, 8]), st.sampled_from(["ttir", "amdgcn"]), st.data())
 def test_damaged_evidence_gives_a_time_or_a_reason(index: int, field: str, data: st.DataObject) -> None:
