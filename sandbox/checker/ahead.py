@@ -16,7 +16,7 @@ from typing import Any
 
 from problems.spec import Case
 from sandbox.checker.guest import FAULTS, NotReady, Raised
-from sandbox.checker.pool import Pool
+from sandbox.checker.pool import Pool, spares
 from sandbox.checker.task import Task
 from sandbox.checker.trial import call_shapes
 from sandbox.guest.cache import MAX_BYTES
@@ -47,7 +47,9 @@ class Ahead:
 
     def __init__(self, sandbox: Sandbox, target: str, figures: dict[str, Any]) -> None:
         """`figures`: what the GPU says of itself; see `sandbox.guest.figures`."""
-        self._pool = Pool(sandbox, {"ahead": (target,)}, under=_LAST, options=("--figures", json.dumps(figures)))
+        self._pool = Pool(
+            sandbox, {"ahead": (target,)}, depth=spares(), under=_LAST, options=("--figures", json.dumps(figures))
+        )
         self._thread = ThreadPoolExecutor(1, "ahead")
         self._work: _Work | None = None
 

@@ -88,6 +88,8 @@ def _time(task: Task, case: Case, mode: Mode, guest: Guest, device: Device, prog
     progress.case = case
     torch.cuda.empty_cache()
     bench = Bench(task, case, "benchmark", guest, device.share or HostMemory)
+    if mode is not Mode.LEADERBOARD:
+        bench.board_calls = WARM_UP
     calls = Calls(task, case, device.calm_us)
     try:
         empty = device.prepare_empty(bench) if task.defences.clock_agreement else None

@@ -43,6 +43,8 @@ class Bench:
         self, task: Task, case: Case, role: Role, guest: Guest, share: Share = HostMemory, count: int = 1
     ) -> None:
         self._task, self._case, self._role, self._guest = task, case, role, guest
+        self.board_calls = math.inf
+        """How many calls more the board's own check is asked about; ours is of every one."""
         self._draws = Draws(task, case)
         shapes = task.lay_out(task.shapes(case))
         self._wanted = task.wanted(case)
@@ -117,7 +119,8 @@ class Bench:
         if not parts:
             return Trial(self._check(seed, _nothing(self._wanted), False, None), returned, reason)
         defences = self._task.defences
-        asked = self._case.fill == "published" or not defences.our_tolerance
+        asked = (self._case.fill == "published" and self.board_calls > 0) or not defences.our_tolerance
+        self.board_calls -= 1
         board = self._board(data, parts) if asked else None
         error = merged(
             compare(out, *truth, tolerance, defences.finite)
