@@ -108,9 +108,12 @@ def _steps(scores: dict[int, float | None], x: Axis, y: Axis) -> str:
 
 
 def roofline(problem: Problem, best: Judgement, seed: Judgement | None) -> Roofline | None:
-    """The ranked cases of the best candidate, and of the seed where it ran on the same chip; None without times."""
+    """The ranked cases of the best candidate, and of the seed where it ran on the same chip.
+
+    None without times, and for a problem that computes nothing: a copy has no place on a logarithmic axis.
+    """
     timings = ranked_timings(problem, best)
-    if not timings:
+    if not timings or not work(problem, timings[0].case).flops:
         return None
     where = timings[0].chip
     series = {"best": roofline_points(problem, timings)}
