@@ -1,4 +1,4 @@
-"""Right answers pass the rule, wrong ones are refused on every draw of hidden cases, and one a problem by the judge."""
+"""Right answers pass the rule, wrong ones are refused on every draw of hidden cases, and some by the judge."""
 
 import random
 from collections.abc import Callable
@@ -25,6 +25,8 @@ from tests.problems.wrong import FEWEST, named, sources
 pytestmark = pytest.mark.slow
 DRAWS = 2
 LISTED = tuple(name for name in named() if name in names())
+JUDGED = ("nvidia/nvfp4-group-gemm", "amd/moe", "amd/mixed-mla", "pmpp/vectorsum")
+"""Lists, dicts, values beside tensors, a scalar. All of them, every variant: ``python -m tests.bench.variants``."""
 each = pytest.mark.parametrize("name", [name for name in LISTED if load(name).world_size == 1])
 
 
@@ -98,10 +100,10 @@ def test_the_rule_refuses_each_on_every_draw_and_passes_the_right_ones(name: str
         assert not left, f"draw {draw}: these pass"
 
 
-def test_the_judge_refuses_one_of_each_problem_for_its_answer() -> None:
+def test_the_judge_refuses_one_of_each_kind_of_interface_for_its_answer() -> None:
     runner = CpuRunner()
     try:
-        for name in LISTED:
+        for name in JUDGED:
             what, text = list(sources(name).wrong.items())[-1]
             judgement = runner.judge(load(name), Candidate(source=text, language="torch"), Mode.TEST)
             assert isinstance(judgement.verdict, WrongAnswer), (name, what, judgement.verdict)
