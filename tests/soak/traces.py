@@ -28,14 +28,34 @@ def checker_of(pid: int) -> int | None:
 
 
 def foreign_namespaces(pids: Iterable[int]) -> set[str]:
-    """Pid namespaces of `pids` that are not our own: those of guests."""
-    return {name for name in map(_namespace, pids) if name} - {_namespace(os.getpid())}
+    """Pid namespaces of `pids` that are not our own, those of guests, each with when its first process started.
+
+    The kernel gives a namespace that is gone's number to the next one, somebody else's too.
+    """
+    born = _births()
+    return {f"{name} {born[name]}" for name in {*map(_namespace, pids)} - {_namespace(os.getpid())} if name in born}
 
 
 def living_in(namespaces: set[str]) -> list[int]:
     """Processes of these namespaces, whoever their parent is by now."""
-    pids = [int(path.name) for path in Path("/proc").glob("[0-9]*")]
-    return [pid for pid in pids if _namespace(pid) in namespaces]
+    born = _births()
+    return [pid for pid in _everybody() if f"{_namespace(pid)} {born.get(_namespace(pid))}" in namespaces]
+
+
+def _births() -> dict[str, str]:
+    """When the first process of each pid namespace started, in clock ticks since boot."""
+    first = [
+        pid
+        for pid in _everybody()
+        if "\nNSpid:" in (status := _read(Path(f"/proc/{pid}/status")))
+        and status.partition("\nNSpid:")[2].split("\n")[0].split()[-1] == "1"
+    ]
+    stats = {pid: _read(Path(f"/proc/{pid}/stat")).rpartition(")")[2].split() for pid in first}
+    return {_namespace(pid): fields[19] for pid, fields in stats.items() if len(fields) > 19}
+
+
+def _everybody() -> list[int]:
+    return [int(path.name) for path in Path("/proc").glob("[0-9]*")]
 
 
 def descriptors(pid: int) -> int:
