@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import statistics
 from collections.abc import Iterable, Sequence
@@ -15,9 +16,10 @@ CGROUPS = Path("/sys/fs/cgroup")
 def children(pid: int) -> set[int]:
     """Every living process that `pid` started, directly or not."""
     found: set[int] = set()
-    for path in Path(f"/proc/{pid}/task").glob("*/children"):
-        for child in map(int, _read(path).split()):
-            found |= {child} | children(child)
+    with contextlib.suppress(OSError):  # it may end while we look
+        for path in Path(f"/proc/{pid}/task").glob("*/children"):
+            for child in map(int, _read(path).split()):
+                found |= {child} | children(child)
     return found
 
 
