@@ -53,7 +53,8 @@ def _births() -> dict[str, str]:
         and status.partition("\nNSpid:")[2].split("\n")[0].split()[-1] == "1"
     ]
     stats = {pid: _read(Path(f"/proc/{pid}/stat")).rpartition(")")[2].split() for pid in first}
-    return {_namespace(pid): fields[19] for pid, fields in stats.items() if len(fields) > 19}
+    # A namespace that cannot be read is none: the machine's first process may hide its own.
+    return {name: fields[19] for pid, fields in stats.items() if len(fields) > 19 and (name := _namespace(pid))}
 
 
 def _everybody() -> list[int]:
