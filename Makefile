@@ -20,13 +20,13 @@ export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
 setup:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.12 ...")'
-	@$(PYTHON) kernelwright/install.py --venv $(VENV) --torch $(TORCH) --system-packages bubblewrap
+	@$(PYTHON) kernelwright/install.py --venv $(VENV) --torch $(TORCH) --system-packages bubblewrap g++
 
 run: setup
 	@$(BIN)/kernelwright run $(PROBLEM) --attempts $(ATTEMPTS) --seed $(SEED)
 
 test: setup
-	@$(PYTHON) kernelwright/install.py --venv $(VENV) --torch $(TORCH) --system-packages bubblewrap chromium podman runc
+	@$(PYTHON) kernelwright/install.py --venv $(VENV) --torch $(TORCH) --system-packages bubblewrap g++ chromium podman runc
 	@$(BIN)/python -m pytest
 
 check: setup

@@ -39,9 +39,10 @@ def main() -> None:
 
 
 def requirements(pyproject: Path) -> list[str]:
-    """The project's dependencies and its ``dev`` extra, without torch and triton."""
+    """The project's dependencies and its ``dev`` and ``hip`` extras, without torch and triton."""
     project = tomllib.loads(pyproject.read_text())["project"]
-    wanted = [*project["dependencies"], *project["optional-dependencies"]["dev"]]
+    extras = project["optional-dependencies"]
+    wanted = [*project["dependencies"], *extras["dev"], *extras["hip"]]
     return [line for line in wanted if not line.startswith(FROZEN)]
 
 
@@ -71,7 +72,7 @@ def _make_environment(venv: Path, *, system: bool) -> None:
 def _install_cpu(python: Path) -> None:
     constraints = ["--constraint", str(ROOT / "constraints-cpu.txt")]
     # torch first and alone: left to the resolver, another package's "torch" would take the registry's CUDA build.
-    for step in (["torch"], ["-e", f"{ROOT}[dev]"]):
+    for step in (["torch"], ["-e", f"{ROOT}[dev,hip]"]):
         _pip(python, [*constraints, *step])
 
 
