@@ -30,13 +30,16 @@ SEEDS = {
     "pmpp/vectoradd": "pmpp/vectoradd/flat",
     "pmpp/matmul": "pmpp/matmul/grouped",
     "amd/fp8-mm": "amd/fp8-mm/block_scaled",
+    "pmpp/conv2d": "pmpp/conv2d/implicit",
+    "pmpp/grayscale": "pmpp/grayscale/flat",
+    "pmpp/vectorsum": "pmpp/vectorsum/two_pass",
 }
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--eval-dir", type=Path, required=True)
-    parser.add_argument("--problem", choices=sorted(SEEDS), action="append", help="all three, if left out")
+    parser.add_argument("--problem", choices=sorted(SEEDS), action="append", help="all, if left out")
     parser.add_argument("--cases", type=int, default=4, help="ranked cases of each problem, the last ones")
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
