@@ -29,6 +29,7 @@ from sandbox.verdict import (
 )
 
 Row = dict[str, Any]
+_NOT_COLUMNS = {"kernel", "target", "mfma", "memory", "threads", "bank_conflict", "loops", "advice"}
 
 
 def attempt_row(attempt: Attempt, run: RunStarted, code: str | None) -> Row:
@@ -80,7 +81,7 @@ def kernel_rows(attempt: Attempt) -> list[Row]:
     records = attempt.outcome.judgement.kernels if isinstance(attempt.outcome, Judged) else ()
     rows = []
     for idx, record in enumerate(records):
-        isa = record.isa.model_dump(exclude={"kernel", "target", "mfma", "memory"}) if record.isa else {}
+        isa = record.isa.model_dump(exclude=_NOT_COLUMNS) if record.isa else {}
         counts = {"mfma_json": _json(record.isa.mfma), "memory_json": _json(record.isa.memory)} if record.isa else {}
         rows.append(
             {"attempt_id": attempt.attempt_id, "idx": idx, "kernel": record.name, "target": record.target}

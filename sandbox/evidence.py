@@ -21,7 +21,7 @@ MAX_NAME = 512
 MAX_ARGS = 256
 MAX_GRID = (1 << 31) - 1
 _TARGET = re.compile(r"(gfx|sm_?)[0-9a-f]{2,6}")
-_READ = ("num_warps", "num_stages", "shared", "warp_size")
+_READ = ("num_warps", "num_stages", "shared", "warp_size", "block")
 
 Scalar = int | float
 
@@ -42,13 +42,16 @@ class RecordedKernel:
     num_warps: int
     num_stages: int
     shared_bytes: int
-    """LDS of one workgroup. The assembly says 0, because Triton asks for it at launch."""
+    """LDS of one workgroup that is asked for at launch: all of Triton's, HIP's dynamic part. The assembly knows the
+    static part."""
     warp_size: int
     options: dict[str, str]
     """The rest of the compile options Triton reports, such as ``waves_per_eu``."""
     signature: dict[str, str]
     constants: dict[str, str]
     error: str | None
+    block: tuple[int, int, int]
+    """Threads of a workgroup along x, y and z; Triton's lie along x."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +118,16 @@ def _kernel(item: Any, where: str) -> RecordedKernel:
         signature=_strings(fields.get("signature"), f"{where}.signature"),
         constants=_strings(fields.get("constants"), f"{where}.constants"),
         error=None if error is None else _text(fields, "error", where, MAX_TEXT),
+        block=_block(metadata, f"{where}.metadata"),
     )
+
+
+def _block(metadata: dict[str, Any], where: str) -> tuple[int, int, int]:
+    sizes = metadata.get("block", [metadata["num_warps"] * metadata["warp_size"], 1, 1])
+    if not isinstance(sizes, list) or len(sizes) != 3:
+        raise EvidenceError(f"{where}.block is not three numbers")
+    x, y, z = (_whole({"block": size}, "block", where, 1, 2048) for size in sizes)
+    return x, y, z
 
 
 def _launch(item: Any, where: str, kernels: int) -> RecordedLaunch:

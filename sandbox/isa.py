@@ -1,35 +1,24 @@
-"""Reads AMDGCN assembly: the registers and accesses of a kernel, and the loops of its instruction stream."""
+"""Reads AMDGCN assembly: the registers and accesses of a kernel, and the loops of its instruction stream.
+
+Triton's text holds one kernel, clang's one or more; a HIP kernel's static LDS is in its metadata.
+"""
 
 from __future__ import annotations
 
 import re
-from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from problems.chips import CHIPS, Chip
+from sandbox.banks import conflict, sectors
 from sandbox.evidence import RecordedKernel
-from sandbox.occupancy import occupancy
-from sandbox.pipes import Cost, cost, modifiers_of, pipe
-from sandbox.verdict import IsaReport
+from sandbox.instructions import Instruction, innermost, loop_spans, parent, read_instructions
+from sandbox.lanes import addresses
+from sandbox.listing import IsaError as IsaError
+from sandbox.listing import Listing, listing
+from sandbox.pipes import Cost, cost, lds_bytes, modifiers_of, vmem_bytes
 
-_INSTRUCTION = re.compile(r"^\s+((?:s|v|ds|buffer|global|flat|scratch|tbuffer)_[a-z0-9_]+)\s*([^;\n]*)")
-_LABEL = re.compile(r"^(\.L\w+):")
-_BRANCH = re.compile(r"s_c?branch")
-MAX_INSTRUCTIONS = 200_000
-MAX_LOOPS = 200
-
-
-class IsaError(Exception):
-    """The text is not the assembly of a kernel: no metadata, or no instruction."""
-
-
-@dataclass(frozen=True, slots=True)
-class Instruction:
-    """One line of the stream."""
-
-    mnemonic: str
-    operands: str
+_LOADED = re.compile(r"vmcnt\((\d+)\)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +31,11 @@ class Loop:
     """Index of the loop round it, or None."""
     own: Cost
     """One pass over its instructions, inner loops left out."""
+    label: str
+    line: int
+    """Of its first instruction in the whole text."""
+    covered_cycles: float
+    """Work of the wave between its last load from memory and the wait for it; 0 without a load."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +44,10 @@ class Stream:
 
     straight: Cost
     loops: tuple[Loop, ...]
+    conflicts: dict[int, float]
+    """For each LDS access whose addresses are known, by index: passes it takes over those without bank conflicts."""
+    sectors: dict[int, int]
+    """For each global access whose addresses are known, by index: 64-byte sectors a wave touches."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,115 +73,119 @@ def chip_for(target: str) -> Chip:
     raise IsaError(f"no reader for the assembly of {target}")
 
 
-def report(kernel: RecordedKernel) -> IsaReport:
-    """What the compiler made of `kernel`; `IsaError` where its assembly cannot be read."""
-    chip = chip_for(kernel.target)
-    registers = read_registers(kernel.amdgcn)
-    instructions, _ = read_instructions(kernel.amdgcn)
-    resident = occupancy(chip, registers.total, kernel.shared_bytes, kernel.num_warps)
-    by_pipe = Counter(pipe(instruction.mnemonic) for instruction in instructions)
-    names = Counter(instruction.mnemonic for instruction in instructions)
-    return IsaReport(
-        kernel=kernel.name,
-        target=kernel.target,
-        vgpr=registers.vgpr,
-        agpr=registers.agpr,
-        sgpr=registers.sgpr,
-        vgpr_spills=registers.vgpr_spills,
-        sgpr_spills=registers.sgpr_spills,
-        scratch_bytes=registers.scratch_bytes,
-        lds_bytes=kernel.shared_bytes,
-        waves_per_workgroup=kernel.num_warps,
-        occupancy_waves=resident.waves_per_simd,
-        occupancy_limit=resident.limit,
-        mfma={name: count for name, count in sorted(names.items()) if pipe(name) == "mfma"},
-        memory={name: count for name, count in sorted(names.items()) if pipe(name) in ("vmem", "lds")},
-        waits=by_pipe["wait"],
-        barriers=by_pipe["barrier"],
-        instructions=len(instructions),
-        code_bytes=_number(kernel.amdgcn, r"; codeLenInByte = (\d+)"),
-    )
+def section(kernel: RecordedKernel) -> Listing:
+    """The part of the recorded text that is this kernel; `IsaError` where it is not in there."""
+    return listing(kernel.amdgcn, kernel.name)
 
 
-def read_registers(asm: str) -> Registers:
+def instructions_of(kernel: RecordedKernel) -> tuple[Instruction, ...]:
+    """Its instruction stream."""
+    return read_instructions(section(kernel).body)[0]
+
+
+def lds_of(kernel: RecordedKernel) -> int:
+    """LDS of one workgroup in bytes: what the code fixes and what the launch adds."""
+    return kernel.shared_bytes + number(section(kernel).metadata, r"\.group_segment_fixed_size:\s+(\d+)", 0)
+
+
+def read_registers(kernel: RecordedKernel) -> Registers:
     """The register counts of the metadata block at the end of the text."""
-    total, agpr = _number(asm, r"\.vgpr_count:\s+(\d+)"), _number(asm, r"\.agpr_count:\s+(\d+)", 0)
+    found = section(kernel)
+    metadata = found.metadata
+    total, agpr = number(metadata, r"\.vgpr_count:\s+(\d+)"), number(metadata, r"\.agpr_count:\s+(\d+)", 0)
     return Registers(
         # With AGPRs the total is rounded to where they start, so it says more than VGPRs plus AGPRs.
-        vgpr=_number(asm, r"; NumVgprs: (\d+)", total - agpr),
+        vgpr=number(found.counts, r"; NumVgprs: (\d+)", total - agpr),
         agpr=agpr,
         total=total,
-        sgpr=_number(asm, r"\.sgpr_count:\s+(\d+)"),
-        vgpr_spills=_number(asm, r"\.vgpr_spill_count:\s+(\d+)", 0),
-        sgpr_spills=_number(asm, r"\.sgpr_spill_count:\s+(\d+)", 0),
-        scratch_bytes=_number(asm, r"\.private_segment_fixed_size:\s+(\d+)", 0),
+        sgpr=number(metadata, r"\.sgpr_count:\s+(\d+)"),
+        vgpr_spills=number(metadata, r"\.vgpr_spill_count:\s+(\d+)", 0),
+        sgpr_spills=number(metadata, r"\.sgpr_spill_count:\s+(\d+)", 0),
+        scratch_bytes=number(metadata, r"\.private_segment_fixed_size:\s+(\d+)", 0),
     )
-
-
-@lru_cache(maxsize=32)
-def read_instructions(asm: str) -> tuple[tuple[Instruction, ...], dict[str, int]]:
-    """The stream, and for each label the index of the instruction after it; `IsaError` where there is none."""
-    found: list[Instruction] = []
-    labels: dict[str, int] = {}
-    for line in asm.splitlines():
-        if label := _LABEL.match(line):
-            labels[label[1]] = len(found)
-        elif instruction := _INSTRUCTION.match(line):
-            found.append(Instruction(instruction[1], instruction[2].strip()))
-    if not 0 < len(found) <= MAX_INSTRUCTIONS:
-        raise IsaError(f"{len(found)} instructions in the assembly")
-    return tuple(found), labels
 
 
 def stream(kernel: RecordedKernel) -> Stream:
     """The loops of `kernel` and what each pass over them costs one wave; `IsaError` where it cannot be read."""
     chip_for(kernel.target)
-    return _stream(kernel.amdgcn, kernel.target)
+    found = section(kernel)
+    return _stream(found.body, found.first_line, kernel.target, kernel.block)
 
 
-@lru_cache(maxsize=32)
-def _stream(asm: str, target: str) -> Stream:
-    instructions, labels = read_instructions(asm)
-    spans = _loop_spans(instructions, labels)
-    straight = Cost()
-    own = [Cost()] * len(spans)
-    for index, instruction in enumerate(instructions):
-        item = cost(instruction.mnemonic, modifiers_of(instruction.mnemonic, instruction.operands), target)
-        inner = _innermost(spans, index)
+@lru_cache(maxsize=64)
+def _stream(body: str, first_line: int, target: str, block: tuple[int, int, int]) -> Stream:
+    instructions, labels = read_instructions(body)
+    spans = loop_spans(instructions, labels)
+    conflicts, wide = _addressing(instructions, block)
+    costs = [_cost(item, target, conflicts.get(i), wide.get(i)) for i, item in enumerate(instructions)]
+    straight, own = Cost(), [Cost()] * len(spans)
+    bodies: list[list[int]] = [[] for _ in spans]
+    for index, item in enumerate(costs):
+        inner = innermost(spans, index)
         if inner is None:
             straight += item
         else:
             own[inner] += item
-    loops = tuple(Loop(first, last, _parent(spans, i), own[i]) for i, (first, last) in enumerate(spans))
-    return Stream(straight, loops)
+            bodies[inner].append(index)
+    loops = tuple(
+        Loop(
+            first=span.first,
+            last=span.last,
+            parent=parent(spans, i),
+            own=own[i],
+            label=span.label,
+            line=instructions[span.first].line + first_line - 1,
+            covered_cycles=_covered(instructions, costs, bodies[i]),
+        )
+        for i, span in enumerate(spans)
+    )
+    return Stream(straight, loops, conflicts, wide)
 
 
-def _loop_spans(instructions: tuple[Instruction, ...], labels: dict[str, int]) -> list[tuple[int, int]]:
-    """Spans closed by backward branches, one a head, outer before inner."""
-    ends: dict[int, int] = {}
-    for index, instruction in enumerate(instructions):
-        if _BRANCH.match(instruction.mnemonic):
-            head = labels.get(instruction.operands, index + 1)
-            if head <= index:
-                ends[head] = max(ends.get(head, index), index)
-    if len(ends) > MAX_LOOPS:
-        raise IsaError(f"{len(ends)} loops in the assembly")
-    return sorted(ends.items(), key=lambda span: (span[0], -span[1]))
+def _addressing(
+    instructions: tuple[Instruction, ...], block: tuple[int, int, int]
+) -> tuple[dict[int, float], dict[int, int]]:
+    """Bank conflicts of LDS accesses and sectors of global ones, by index, where addresses can be followed."""
+    conflicts: dict[int, float] = {}
+    wide: dict[int, int] = {}
+    for index, parts in addresses(instructions, block).items():
+        name = instructions[index].mnemonic
+        if "_tr_" in name:
+            # Transposing reads of gfx950 exchange data between lanes: which banks go together is not published.
+            continue
+        if name.startswith("ds_"):
+            conflicts[index] = conflict(parts, lds_bytes(name) // len(parts))
+        else:
+            wide[index] = sectors(parts[0], vmem_bytes(name))
+    return conflicts, wide
 
 
-def _innermost(spans: list[tuple[int, int]], index: int) -> int | None:
-    holding = [i for i, (first, last) in enumerate(spans) if first <= index <= last]
-    return min(holding, key=lambda i: spans[i][1] - spans[i][0], default=None)
+def _cost(instruction: Instruction, target: str, conflicts: float | None, wide: int | None) -> Cost:
+    """From the table, and longer by what its addresses cost: the vector L1 takes a sector a clock."""
+    item = cost(instruction.mnemonic, modifiers_of(instruction.mnemonic, instruction.operands), target)
+    if conflicts is not None:
+        return replace(item, lds_cycles=item.lds_cycles * conflicts)
+    return item if wide is None else replace(item, vmem_cycles=max(item.vmem_cycles, float(wide)))
 
 
-def _parent(spans: list[tuple[int, int]], inner: int) -> int | None:
-    first, last = spans[inner]
-    holding = [i for i, (a, b) in enumerate(spans) if i != inner and a <= first and last <= b]
-    return min(holding, key=lambda i: spans[i][1] - spans[i][0], default=None)
+def _covered(instructions: tuple[Instruction, ...], costs: list[Cost], body: list[int]) -> float:
+    """Busy cycles from a loop's last load to the wait that needs it, which may stand in the next pass."""
+    loads = [place for place, i in enumerate(body) if costs[i].loads]
+    if not loads:
+        return 0.0
+    busy, later = 0.0, 0
+    for i in (body + body)[loads[-1] + 1 : loads[-1] + 1 + len(body)]:
+        waited = _LOADED.search(instructions[i].operands) if instructions[i].mnemonic == "s_waitcnt" else None
+        if waited and int(waited[1]) <= later:
+            break
+        later += int(costs[i].loads + (costs[i].store_bytes > 0))
+        busy += costs[i].mfma_cycles + costs[i].valu_cycles or 4.0 * costs[i].instructions
+    return busy
 
 
-def _number(asm: str, pattern: str, default: int | None = None) -> int:
-    found = re.search(pattern, asm)
+def number(text: str, pattern: str, default: int | None = None) -> int:
+    """The whole number that `pattern` finds, else `default`; `IsaError` where there is none."""
+    found = re.search(pattern, text)
     if found is not None:
         return int(found[1][:9])
     if default is None:

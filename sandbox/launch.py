@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from problems.chips import Chip
 from problems.spec import DType, Work
 from sandbox.evidence import RecordedKernel, RecordedLaunch
-from sandbox.isa import read_instructions, read_registers, stream
+from sandbox.isa import instructions_of, lds_of, read_registers, stream
 from sandbox.occupancy import occupancy
 from sandbox.pipes import LANES, mfma_tile
 from sandbox.programs import trace
 from sandbox.queues import residence, waiting
-from sandbox.traffic import Traffic, sample, traffic
+from sandbox.traffic import Traffic, assembly_traffic, sample, traffic
 from sandbox.ttir import TtirError
-from sandbox.waves import ProgramWork, WaveWork, program_work, wave_work
+from sandbox.waves import ProgramWork, WaveWork, computes, program_work, wave_work
 
 # Share of a memory level's peak that kernels reach: about 81 % of 5.3 TB/s on MI300X, and the same is taken for caches
 # (Ambati et al., "AMD MI300X GPU performance analysis", 2025).
@@ -76,17 +76,22 @@ def launch_time(chip: Chip, work: Work, kernel: RecordedKernel, launch: Recorded
 
     Raises `NoEstimate` where it cannot run, `IsaError` where its assembly cannot be read.
     """
-    registers = read_registers(kernel.amdgcn)
-    held = occupancy(chip, registers.total, kernel.shared_bytes, kernel.num_warps)
+    registers = read_registers(kernel)
+    held = occupancy(chip, registers.total, lds_of(kernel), kernel.num_warps)
     programs = math.prod(launch.grid)
     if held.workgroups_per_cu == 0:
         raise NoEstimate(f"a workgroup of {kernel.name} does not fit on a compute unit ({held.limit})")
     if programs > MAX_PROGRAMS:
         raise NoEstimate(f"{programs} workgroups in one launch")
+    if not kernel.ttir and any(item.mnemonic == "s_swappc_b64" for item in instructions_of(kernel)):
+        raise NoEstimate(f"{kernel.name} calls functions that are not inlined")
     if programs == 0:
         return LaunchTime(chip.launch_floor_us, "launch", {"launch": chip.launch_floor_us}, 0.0, 0.0)
     share, moved = work_of(chip, work, kernel, launch, held.workgroups_per_cu)
-    wave = wave_work(stream(kernel), share, kernel)
+    code = stream(kernel)
+    wave = wave_work(code, share, kernel)
+    if not kernel.ttir:
+        moved = assembly_traffic(chip, work, wave, programs * kernel.num_warps, held.workgroups_per_cu)
     memory = _memory_us(chip, moved)
     clock_hz = chip.clock_hz
     for _ in range(CLOCK_STEPS):
@@ -100,7 +105,7 @@ def launch_time(chip: Chip, work: Work, kernel: RecordedKernel, launch: Recorded
         us=chip.launch_floor_us + total,
         bound=_bound(parts, compute, memory),
         parts_us=parts,
-        asked_bytes=(share.load_bytes + share.store_bytes) * programs,
+        asked_bytes=moved.l2_bytes if not kernel.ttir else (share.load_bytes + share.store_bytes) * programs,
         # A packed multiply-add is four operations a lane.
         possible_flops=(wave.total.mfma_flops + 4 * LANES * wave.total.valu) * kernel.num_warps * programs,
     )
@@ -111,12 +116,12 @@ def work_of(
 ) -> tuple[ProgramWork, Traffic]:
     """A program's share and the launch's traffic, from its Triton code; else the case's work divided over the grid."""
     programs = math.prod(launch.grid)
-    tile = max((mfma_tile(item.mnemonic) for item in read_instructions(kernel.amdgcn)[0]), default=(0, 0))
+    tile = max((mfma_tile(item.mnemonic) for item in instructions_of(kernel)), default=(0, 0))
     try:
         found = trace(kernel.ttir, launch.args, launch.grid, sample(programs))
         return program_work(found, kernel, tile), traffic(chip, kernel, launch, found, per_cu)
     except TtirError:
-        flops = sum(work.flops.values()) if tile != (0, 0) else 0.0
+        flops = sum(work.flops.values()) if tile != (0, 0) or computes(stream(kernel)) else 0.0
         dtype = max(work.flops, key=lambda name: work.flops[name], default=None)
         share = ProgramWork(flops / programs, dtype, work.bytes / programs, 0.0, (), kernel.num_warps)
         return share, Traffic(work.bytes, work.bytes, work.bytes)
@@ -155,7 +160,7 @@ def _waiting_cycles(kernel: RecordedKernel, wave: WaveWork, moved: Traffic) -> f
     for loop in wave.loops:
         body = loop.body
         busy = body.mfma_cycles + body.valu_cycles + ISSUE_CYCLES * (body.instructions - body.mfma - body.valu)
-        hidden = busy * max(0, kernel.num_stages - 1) if loop.pipelined else 0.0
+        hidden = busy * max(0, kernel.num_stages - 1) if loop.pipelined else loop.covered_cycles
         cycles += loop.runs * max(0.0, latency - hidden) * (1 if body.loads else 0)
         cycles += loop.runs * LDS_LATENCY * (1 if body.lds else 0)
         # A spilled register comes back through L1; the reloads of one pass are waited for together.

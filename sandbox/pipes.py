@@ -27,6 +27,7 @@ _MFMA_RATES: dict[str, dict[str, int]] = {
 _GFX950_WIDE = {"f16": 512, "bf16": 512, "i8": 1024}
 _TRANSCENDENTAL = re.compile(r"v_(exp|log|rcp|rsq|sqrt|sin|cos)_")
 _QUARTER_RATE = re.compile(r"v_(mul_lo_u32|mul_hi_[iu]32|mad_[iu]64_[iu]32)")
+_ARITHMETIC = re.compile(r"v_(pk_)?(mul|add|sub|fma|fmac|mad|mac|dot(\d+)c?)_(?:f(?:16|32|64)|i32_i8|u32_u8|mix)")
 _VMEM_WIDTH = re.compile(r"_(?:s?byte|ubyte|s?short|ushort|dword|b8|b16|b32|b64|b96|b128)(?:x([234]))?")
 _LDS_WIDTH = re.compile(r"_(?:[buif])(8|16|32|64|96|128)")
 
@@ -45,6 +46,7 @@ class Cost:
     barriers: float = 0.0
     loads: float = 0.0
     mfma_flops: float = 0.0
+    valu_flops: float = 0.0
     mfma_cycles: float = 0.0
     valu_cycles: float = 0.0
     vmem_cycles: float = 0.0
@@ -88,7 +90,12 @@ def cost(mnemonic: str, modifiers: str, target: str) -> Cost:
             flops, cycles = mfma(mnemonic, modifiers, target)
             return Cost(instructions=1, mfma=1, mfma_flops=flops, mfma_cycles=cycles)
         case "valu":
-            return Cost(instructions=1, valu=1, valu_cycles=_valu_cycles(mnemonic))
+            return Cost(
+                instructions=1,
+                valu=1,
+                valu_cycles=_valu_cycles(mnemonic),
+                valu_flops=LANES * arithmetic_flops(mnemonic),
+            )
         case "vmem":
             return _vmem(mnemonic)
         case "lds":
@@ -148,6 +155,15 @@ def lds_bytes(mnemonic: str) -> int:
 def _valu_cycles(mnemonic: str) -> float:
     # 16 lanes a clock; the transcendental unit and 32-bit integer multiplies take a quarter of that.
     return 16.0 if _TRANSCENDENTAL.match(mnemonic) or _QUARTER_RATE.match(mnemonic) else 4.0
+
+
+def arithmetic_flops(mnemonic: str) -> float:
+    """Operations a lane of floating-point arithmetic and of dot products; 0 for anything else: it is not the work."""
+    found = _ARITHMETIC.match(mnemonic)
+    if found is None:
+        return 0.0
+    each = 2.0 * int(found[3]) if found[3] else 1.0 if found[2] in ("mul", "add", "sub") else 2.0
+    return each * (2.0 if found[1] else 1.0)
 
 
 def _vmem(mnemonic: str) -> Cost:

@@ -7,14 +7,17 @@ of them read is fetched into their L2 once. What later batches read again comes 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 
 from problems.chips import Chip
+from problems.spec import Work
 from sandbox.evidence import RecordedKernel, RecordedLaunch
 from sandbox.programs import Access, Trace, trace
 from sandbox.scalars import Ints
+from sandbox.waves import WaveWork
 
 MAX_PROGRAMS = 65_536
 
@@ -59,6 +62,22 @@ def traffic(chip: Chip, kernel: RecordedKernel, launch: RecordedLaunch, whole: T
     missed = max(0.0, 1 - chip.mall_bytes / footprint) if footprint else 0.0
     from_hbm = footprint + (fetched - footprint) * missed
     return Traffic(sum(asked) + written, fetched + written, min(fetched, from_hbm) + written)
+
+
+def assembly_traffic(chip: Chip, work: Work, wave: WaveWork, waves: int, per_cu: int) -> Traffic:
+    """Traffic of a launch whose programs cannot be followed: of `waves` waves that do what `wave` does.
+
+    What they ask the L2s for is what their loads and stores move. Which of it they share is not known: workgroups
+    resident on one die are taken to cover a square of tiles, as those of a matrix product do, so that n of them ask for
+    2 n tiles of which 2 sqrt(n) differ. HBM gives the case's bytes, and again what does not fit into the MALL.
+    """
+    resident = max(1, chip.compute_units // chip.xcds * per_cu)
+    asked, written = wave.total.load_bytes * waves, wave.total.store_bytes * waves
+    least = min(work.bytes, asked + written)
+    fetched = max(asked / math.sqrt(resident), min(asked, least))
+    missed = max(0.0, 1 - chip.mall_bytes / least) if least else 0.0
+    from_hbm = least + max(0.0, fetched - least) * missed
+    return Traffic(asked + written, fetched + written, min(fetched + written, from_hbm))
 
 
 def _asked(site: Access) -> float:

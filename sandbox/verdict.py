@@ -8,6 +8,8 @@ from pydantic import Field
 
 from problems.ranking import geomean, ranked_us
 from problems.spec import Case, Frozen, Problem
+from sandbox.inspection import Advice as Advice
+from sandbox.inspection import LoopCost as LoopCost
 from sandbox.profile import Profile as Profile
 from sandbox.timing import BoardTime as BoardTime
 from sandbox.timing import Estimated as Estimated
@@ -66,6 +68,12 @@ class IsaReport(Frozen):
     barriers: int
     instructions: int
     code_bytes: int
+    threads: int = 0
+    """Of one workgroup; 0 in records from before it was kept."""
+    bank_conflict: float = 1.0
+    """Passes that the LDS accesses take over those without bank conflicts; of those whose addresses can be followed."""
+    loops: tuple[LoopCost, ...] = ()
+    advice: tuple[Advice, ...] = ()
 
 
 class KernelRecord(Frozen):

@@ -13,6 +13,7 @@ from sandbox.isa import Loop, Stream
 from sandbox.pipes import Cost
 from sandbox.programs import Trace
 
+Field = Literal["mfma_flops", "valu_flops", "load_bytes"]
 _DTYPES: dict[str, DType] = {"f64": "fp64", "f32": "fp32", "f16": "fp16", "bf16": "bf16", "i8": "uint8", "i32": "int32"}
 
 
@@ -40,7 +41,9 @@ class LoopRuns:
     body: Cost
     runs: float
     pipelined: bool
-    """Whether its loads are for a later iteration."""
+    """Whether Triton made its loads for a later iteration."""
+    covered_cycles: float = 0.0
+    """Without that, work between its last load and the wait for it; see `sandbox.isa.Loop`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +71,11 @@ def program_work(found: Trace, kernel: RecordedKernel, mfma_tile: tuple[int, int
     )
 
 
+def computes(code: Stream) -> bool:
+    """Whether a kernel without matrix instructions has loops that multiply and add."""
+    return any(loop.own.valu_flops for loop in code.loops)
+
+
 def wave_work(code: Stream, work: ProgramWork, kernel: RecordedKernel) -> WaveWork:
     """How often each loop runs, from conservation: a wave's MFMAs must add up to its share of the program's dots.
 
@@ -78,22 +86,29 @@ def wave_work(code: Stream, work: ProgramWork, kernel: RecordedKernel) -> WaveWo
     loads = work.load_bytes / kernel.num_warps
     runs = [0.0] * len(code.loops)
     plain = list(work.iterations) if len(work.iterations) == len(code.loops) else []
-    with_mfma = [i for i, loop in enumerate(code.loops) if loop.own.mfma_flops]
+    field = _counted(code, kernel)
+    with_mfma = [i for i, loop in enumerate(code.loops) if getattr(loop.own, field)]
     if plain:
         # A loop round another's MFMAs holds peeled ones: it runs as written, the inner one does the rest.
         for i in [i for i in with_mfma if any(code.loops[j].parent == i for j in with_mfma)]:
             runs[i] = plain[i]
             flops -= runs[i] * code.loops[i].own.mfma_flops
             with_mfma.remove(i)
-    with_loads = [i for i, loop in enumerate(code.loops) if loop.own.load_bytes and not loop.own.mfma_flops]
-    _share(runs, with_mfma, code, max(0.0, flops - code.straight.mfma_flops), "mfma_flops")
+    with_loads = [i for i, loop in enumerate(code.loops) if loop.own.load_bytes and not getattr(loop.own, field)]
+    _share(runs, with_mfma, code, max(0.0, flops - getattr(code.straight, field)), field)
     done = code.straight.load_bytes + sum(loop.own.load_bytes * runs[i] for i, loop in enumerate(code.loops))
     _share(runs, with_loads, code, max(0.0, loads - done), "load_bytes")
     for i, loop in enumerate(code.loops):
-        if not loop.own.mfma_flops and i not in with_loads:
+        if not getattr(loop.own, field) and i not in with_loads:
             runs[i] = plain[i] if plain else _outer_runs(runs, code.loops, loop)
     loops = tuple(
-        LoopRuns(loop.own, count, kernel.num_stages >= 2 and loop.own.mfma > 0)
+        LoopRuns(
+            body=loop.own,
+            runs=count,
+            pipelined=kernel.num_stages >= 2 and loop.own.mfma > 0,
+            # Triton's own text says how it pipelined; clang's has to be looked at.
+            covered_cycles=0.0 if kernel.ttir else loop.covered_cycles,
+        )
         for loop, count in zip(code.loops, runs, strict=True)
     )
     total = code.straight
@@ -102,9 +117,13 @@ def wave_work(code: Stream, work: ProgramWork, kernel: RecordedKernel) -> WaveWo
     return WaveWork(total, code.straight, loops)
 
 
-def _share(
-    runs: list[float], loops: list[int], code: Stream, needed: float, field: Literal["mfma_flops", "load_bytes"]
-) -> None:
+def _counted(code: Stream, kernel: RecordedKernel) -> Field:
+    """Which operations must add up to the work: a HIP kernel may do without matrix instructions."""
+    matrix = code.straight.mfma_flops or any(loop.own.mfma_flops for loop in code.loops)
+    return "mfma_flops" if matrix or kernel.ttir else "valu_flops"
+
+
+def _share(runs: list[float], loops: list[int], code: Stream, needed: float, field: Field) -> None:
     """Give the loops one count, such that their `field` adds up to what is needed."""
     once = sum(getattr(code.loops[i].own, field) for i in loops)
     for i in loops:

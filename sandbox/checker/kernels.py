@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from sandbox.evidence import Evidence, EvidenceError, RecordedKernel, parse
 from sandbox.guest.wire import MAX_LOG
-from sandbox.isa import IsaError, report
+from sandbox.isa import IsaError
+from sandbox.kernel_report import report
 from sandbox.verdict import IsaReport, KernelRecord
 
 NOTHING = Evidence((), ())

@@ -5,7 +5,8 @@ from dataclasses import replace
 import pytest
 
 from problems.chips import chip
-from sandbox.isa import IsaError, read_registers, report, stream
+from sandbox.isa import IsaError, read_registers, stream
+from sandbox.kernel_report import report
 from sandbox.occupancy import occupancy
 from sandbox.pipes import Cost, cost, lds_bytes, mfma, mfma_tile, pipe, vmem_bytes
 from tests.sandbox.recorded import evidence
@@ -37,7 +38,7 @@ def test_spills_and_agprs_are_seen() -> None:
     found = report(evidence().kernels[3])
     assert (found.vgpr, found.agpr, found.vgpr_spills, found.scratch_bytes) == (256, 256, 82, 68)
     assert (found.occupancy_waves, found.occupancy_limit) == (1, "vgpr")
-    assert read_registers(evidence().kernels[3].amdgcn).total == 512
+    assert read_registers(evidence().kernels[3]).total == 512
 
 
 def test_loop_of_the_matmul() -> None:
