@@ -1,0 +1,104 @@
+// IEEE half as HIP names it, for machines without ROCm's own header. Names: HIP API reference, "Half math".
+#pragma once
+#include <hip/kernelwright_short_floats.h>
+
+struct __half_raw {
+  union {
+    _Float16 data;
+    unsigned short x;
+  };
+};
+
+struct __half {
+  union {
+    _Float16 data;
+    unsigned short __x;
+  };
+  __half() = default;
+  KW_HD __half(_Float16 value) : data(value) {}
+  KW_HD __half(float value) : data(static_cast<_Float16>(value)) {}
+  KW_HD __half(double value) : data(static_cast<_Float16>(value)) {}
+  KW_HD __half(int value) : data(static_cast<_Float16>(value)) {}
+  KW_HD __half(unsigned value) : data(static_cast<_Float16>(value)) {}
+  KW_HD __half(long value) : data(static_cast<_Float16>(value)) {}
+  KW_HD __half(unsigned long value) : data(static_cast<_Float16>(value)) {}
+  KW_HD __half(short value) : data(static_cast<_Float16>(value)) {}
+  KW_HD __half(unsigned short value) : data(static_cast<_Float16>(value)) {}
+  KW_HD __half(const __half_raw& raw) : data(raw.data) {}
+  KW_HD operator float() const { return static_cast<float>(data); }
+  KW_HD operator __half_raw() const { __half_raw raw; raw.data = data; return raw; }
+  KW_HD explicit operator _Float16() const { return data; }
+  KW_HD explicit operator bool() const { return data != static_cast<_Float16>(0); }
+  KW_HD explicit operator int() const { return static_cast<int>(data); }
+  KW_HD explicit operator unsigned() const { return static_cast<unsigned>(data); }
+  KW_HD explicit operator double() const { return static_cast<double>(data); }
+  KW_HD _Float16 value() const { return data; }
+  KW_HD static __half of(_Float16 value) { return __half(value); }
+};
+
+struct __half2_raw { unsigned short x, y; };
+struct alignas(4) __half2 {
+  typedef _Float16 Pair __attribute__((ext_vector_type(2)));
+  __half x, y;
+  __half2() = default;
+  KW_HD __half2(__half low, __half high) : x(low), y(high) {}
+  KW_HD __half2(__half both) : x(both), y(both) {}
+  KW_HD __half2(Pair pair) : x(pair.x), y(pair.y) {}
+  KW_HD Pair pair() const { return Pair{x.data, y.data}; }
+  KW_HD operator Pair() const { return pair(); }
+  KW_HD static __half2 of(Pair pair) { return __half2(pair); }
+};
+typedef __half half;
+typedef __half2 half2;
+typedef __half2::Pair _Float16_2;
+
+KW_SHORT_FLOAT_OPERATORS(__half, __half2, _Float16)
+KW_SHORT_FLOAT_FUNCTIONS(__half, __half2, _Float16)
+#define KW_MIXED(T)                                                                                \
+  KW_HD float operator*(__half a, T b) { return float(a) * float(b); }                             \
+  KW_HD float operator*(T a, __half b) { return float(a) * float(b); }                             \
+  KW_HD float operator+(__half a, T b) { return float(a) + float(b); }                             \
+  KW_HD float operator+(T a, __half b) { return float(a) + float(b); }                             \
+  KW_HD float operator-(__half a, T b) { return float(a) - float(b); }                             \
+  KW_HD float operator-(T a, __half b) { return float(a) - float(b); }                             \
+  KW_HD float operator/(__half a, T b) { return float(a) / float(b); }                             \
+  KW_HD float operator/(T a, __half b) { return float(a) / float(b); }
+KW_MIXED(float)
+KW_SHORT_FLOAT_MATHS(__half)
+KW_SHORT_FLOAT_SHUFFLES(__half)
+KW_SHORT_FLOAT_SHUFFLES(__half2)
+
+KW_HD __half __float2half(float x) { return __half(x); }
+KW_HD __half __float2half_rn(float x) { return __half(x); }
+__device__ inline __half __float2half_rz(float x) { return __half(__ocml_cvtrtz_f16_f32(x)); }
+__device__ inline __half __float2half_rd(float x) { return __half(__ocml_cvtrtn_f16_f32(x)); }
+__device__ inline __half __float2half_ru(float x) { return __half(__ocml_cvtrtp_f16_f32(x)); }
+KW_HD float __half2float(__half x) { return static_cast<float>(x.data); }
+KW_HD __half2 __float2half2_rn(float x) { return __half2(__half(x), __half(x)); }
+KW_HD __half2 __floats2half2_rn(float x, float y) { return __half2(__half(x), __half(y)); }
+KW_HD __half2 __float22half2_rn(float2 v) { return __half2(__half(v.x), __half(v.y)); }
+KW_HD float2 __half22float2(__half2 v) { return make_float2(float(v.x), float(v.y)); }
+KW_HD __half2 __halves2half2(__half x, __half y) { return __half2(x, y); }
+KW_HD __half2 make_half2(__half x, __half y) { return __half2(x, y); }
+KW_HD __half2 __half2half2(__half x) { return __half2(x, x); }
+KW_HD __half __low2half(__half2 v) { return v.x; }
+KW_HD __half __high2half(__half2 v) { return v.y; }
+KW_HD __half2 __low2half2(__half2 v) { return __half2(v.x, v.x); }
+KW_HD __half2 __high2half2(__half2 v) { return __half2(v.y, v.y); }
+KW_HD __half2 __lowhigh2highlow(__half2 v) { return __half2(v.y, v.x); }
+KW_HD __half2 __lows2half2(__half2 a, __half2 b) { return __half2(a.x, b.x); }
+KW_HD __half2 __highs2half2(__half2 a, __half2 b) { return __half2(a.y, b.y); }
+KW_HD float __low2float(__half2 v) { return float(v.x); }
+KW_HD float __high2float(__half2 v) { return float(v.y); }
+KW_HD unsigned short __half_as_ushort(__half x) { return x.__x; }
+KW_HD short __half_as_short(__half x) { return static_cast<short>(x.__x); }
+KW_HD __half __ushort_as_half(unsigned short x) { __half h; h.__x = x; return h; }
+KW_HD __half __short_as_half(short x) { return __ushort_as_half(static_cast<unsigned short>(x)); }
+KW_HD __half __int2half_rn(int x) { return __half(x); }
+KW_HD __half __uint2half_rn(unsigned x) { return __half(x); }
+KW_HD int __half2int_rz(__half x) { return static_cast<int>(x.data); }
+KW_HD int __half2int_rn(__half x) { return static_cast<int>(__builtin_rintf(float(x))); }
+__device__ inline __half2 unsafeAtomicAdd(__half2* at, __half2 value) {
+  typedef _Float16 Pair __attribute__((ext_vector_type(2)));
+  return __half2(Pair(__builtin_amdgcn_flat_atomic_fadd_v2f16(reinterpret_cast<Pair*>(at), value.pair())));
+}
