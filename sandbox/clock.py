@@ -15,7 +15,7 @@ from functools import lru_cache
 from typing import Literal
 
 CONFIDENCE = 0.95
-NARROW, NARROW_US = 0.005, 0.25
+NARROW, NARROW_US = 0.005, 0.1
 """Sampling stops once the median's interval has a half width below either: a share of the median, or microseconds."""
 APART = 0.03
 """The share of a time by which two clocks may differ and still agree."""

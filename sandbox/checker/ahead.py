@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from problems.spec import Case
+from sandbox.checker.cases import drawn
 from sandbox.checker.guest import FAULTS, NotReady, Raised
 from sandbox.checker.pool import Pool, spares
 from sandbox.checker.task import Task
@@ -107,8 +108,11 @@ class Ahead:
 
 
 def _cases(task: Task) -> Sequence[Case]:
-    """The published cases. Hidden ones are drawn when their candidate is loaded, and must not be known before."""
-    return (*task.problem.tests, *task.problem.benchmarks)
+    """The published cases, and a draw of hidden ones: what those are specialised on, most others are too.
+
+    Those that will be judged are drawn when the candidate is loaded on its device, and nobody knows them before.
+    """
+    return (*task.problem.tests, *task.problem.benchmarks, *drawn(task, "full"))
 
 
 def _key(task: Task, source: str) -> Key:

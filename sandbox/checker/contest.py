@@ -13,7 +13,7 @@ from sandbox import comparison
 from sandbox.checker.cases import check, drawn, judge_cases, worst
 from sandbox.checker.device import Device
 from sandbox.checker.draws import Draws
-from sandbox.checker.gpu_timing import WARM_UP, Calls, flags
+from sandbox.checker.gpu_timing import WARM_UP, Calls, flags, rehearse
 from sandbox.checker.guest import FAULTS, Died, Guest, Late
 from sandbox.checker.memory import HostMemory
 from sandbox.checker.outcome import Outcome, Progress, Refuted, Request, verdict_of, wrong
@@ -126,8 +126,11 @@ class Turns:
             for number in (0, 1) if turn % 2 == 0 else (1, 0):
                 if not self._call(number, data, timed=turn >= 0):
                     return
-            for calls in self.calls if turn >= 0 else ():
-                calls.pair(self._device, self._empty)
+            head_start = max(bench.head_start for bench in self._benches)
+            for bench, calls in zip(self._benches, self.calls, strict=True):
+                bench.head_start = head_start
+                if turn >= 0:
+                    calls.pair(self._device, self._empty, head_start)
 
     def _call(self, number: int, data: tuple[tuple[Any, ...], int], timed: bool) -> bool:
         side, bench, calls = self._sides[number], self._benches[number], self.calls[number]
@@ -136,7 +139,9 @@ class Turns:
             if timed:
                 calls.time(bench.run(timed=True, before=self._device.flush, given=data), side.progress)
             else:
-                calls.add(bench.run(before=self._device.settle, given=data), side.progress)
+                trial = bench.run(timed=True, before=self._device.flush, given=data)
+                calls.add(trial, side.progress)
+                rehearse(bench, trial)
         except FAULTS as fault:
             side.progress.ended = isinstance(fault, Died | Late)
             side.outcome = Outcome(verdict_of(fault, side.progress, side.request.deadline_s))

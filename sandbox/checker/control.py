@@ -33,13 +33,13 @@ class Control:
         self._tree = tree
         self._do(lambda guest: self._share(guest, buffers))
 
-    def empty(self, copied: int) -> Returned:
+    def empty(self, copied: int, head_start: int) -> Returned:
         """One empty call, `copied` bytes of a result copied out as a real call's would be."""
         answers: list[Returned] = []
 
         def call(guest: Guest) -> None:
             guest.allow(CALL_S)
-            answers.append(guest.empty(self._tree, copied))
+            answers.append(guest.empty(self._tree, copied, head_start))
 
         self._do(call)
         return answers[0]

@@ -19,7 +19,7 @@ from sandbox.checker.control import Control, miniature
 from sandbox.checker.guest import Returned
 from sandbox.checker.memory import HostMemory, Shared
 from sandbox.checker.pool import Pool
-from sandbox.checker.trial import Bench, Share
+from sandbox.checker.trial import HEAD_START, Bench, Share
 
 FLUSH_BYTES = 512 << 20
 """Twice the largest last-level cache of the chips we know (MI300X: 256 MiB)."""
@@ -38,8 +38,8 @@ class Device:
         self.control: Control | None = None
         """Makes the empty calls; without it no two clocks are compared."""
         self.calm_us = math.inf
-        """What an empty call took before the candidate came; see `calm`."""
-        self._calm_copy_us = 0.0
+        """What an empty call took before the candidate came, after the shortest head start; see `calm`."""
+        self._calm_copy_us, self._calm_head_us = 0.0, 0.0
         self._pool: Pool | None = None
         self._small: Shared | None = None
 
@@ -56,8 +56,8 @@ class Device:
             memory.close()
             self._calm_copy_us = self._copy_us()
 
-    def prepare_empty(self, bench: Bench) -> Callable[[int], Returned] | None:
-        """Empty calls like those on `bench`, given the bytes that each copies; None where there is nobody to make them.
+    def prepare_empty(self, bench: Bench) -> Callable[[int, int], Returned] | None:
+        """Empty calls like those on `bench`, given the bytes copied and the head start; None where nobody makes them.
 
         Staged buffers are copied at every call, so they are the bench's own; mapped ones are not, and small ones do.
         """
@@ -90,11 +90,16 @@ class Device:
             return
         self._small = self._small or self.share(SMALL_BYTES)
         self.control.prepare(miniature(tree), [self._small])
-        walls_us = []
+        calls = []
         for _ in range(CALM_CALLS):
             self.flush()
-            walls_us.append(self.control.empty(0).wall_us)
-        self.calm_us = statistics.median(walls_us)
+            calls.append(self.control.empty(0, HEAD_START))
+        self.calm_us = statistics.median(call.wall_us for call in calls)
+        self._calm_head_us = statistics.median(call.event_us or 0.0 for call in calls)
+
+    def calm_after(self, head_start: int) -> float:
+        """What an empty call with this head start took then."""
+        return self.calm_us + self._calm_head_us * (head_start / HEAD_START - 1)
 
     def calm_burst_us(self, count: int, moved_bytes: int) -> float:
         """The most that a burst of `count` empty kernels with so many bytes copied takes when nobody disturbs it."""

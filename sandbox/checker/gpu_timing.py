@@ -27,6 +27,8 @@ from sandbox.runner import Mode
 from sandbox.verdict import BoardTime, CaseCheck, Measured, Passed, Role
 
 WARM_UP = 3
+LONGEST_HEAD_START = 16_000_000
+"""About 8 ms at 2 GHz: who has not launched by then waits for the device, and no head start hides it."""
 FEWEST, MOST = 10, 200
 BUDGET_S = {Mode.BENCHMARK: 4.0, Mode.LEADERBOARD: 10.0, Mode.PROFILE: 4.0}
 """Wall time for the samples of one case, checks included."""
@@ -90,23 +92,36 @@ def _time(task: Task, case: Case, mode: Mode, guest: Guest, device: Device, prog
     bench = Bench(task, case, "benchmark", guest, device.share or HostMemory)
     if mode is not Mode.LEADERBOARD:
         bench.board_calls = WARM_UP
-    calls = Calls(task, case, device.calm_us)
+    calls = Calls(task, case, device.calm_after)
     try:
         empty = device.prepare_empty(bench) if task.defences.clock_agreement else None
-        for _ in range(WARM_UP):
-            calls.add(bench.run(before=device.settle), progress)
+        for number in range(WARM_UP):
+            # What the first call launches is noted; a timed one's launches are not watched.
+            trial = bench.run(timed=number > 0, before=device.flush)
+            calls.add(trial, progress)
+            rehearse(bench, trial)
             if empty is not None:
-                empty(0)
+                empty(0, bench.head_start)
         end_s = time.monotonic() + BUDGET_S[mode]
         while not calls.enough(end_s):
             calls.time(bench.run(timed=True, before=device.flush), progress)
-            calls.pair(device, empty)
+            if mode is Mode.LEADERBOARD or calls.unpaired:
+                calls.pair(device, empty, bench.head_start)
     finally:
         bench.close()
     progress.checks.append(worst(calls.checks))
     progress.case = None
     progress.flags += calls.disturbed()
     return calls.measured(device.chip_name)
+
+
+def rehearse(bench: Bench, trial: Trial) -> None:
+    """A longer head start where this one was over before all was launched.
+
+    That is the guest's word; the empty calls have the same head start, so it gains nothing by it.
+    """
+    if trial.returned.exposed:
+        bench.head_start = min(4 * bench.head_start, LONGEST_HEAD_START)
 
 
 def flags(task: Task, measured: Measured, device: Device) -> list[str]:
@@ -129,11 +144,12 @@ def flags(task: Task, measured: Measured, device: Device) -> list[str]:
 class Calls:
     """The calls of one benchmark case: every output checked, every sample kept."""
 
-    def __init__(self, task: Task, case: Case, calm_us: float = math.inf) -> None:
-        """`calm_us`: an empty call before the candidate came. Beside it one may take `clock.FLOOR_US` longer, and no
-        more is believed: who keeps the device or the host busy during empty calls would make its own seem short."""
-        self._task, self._case = task, case
-        self._most_us = calm_us + clock.FLOOR_US
+    def __init__(self, task: Task, case: Case, calm: Callable[[int], float] = lambda _: math.inf) -> None:
+        """`calm`: of a head start, what an empty call took before the candidate came. Beside it one may take
+        `clock.FLOOR_US` longer, and no more is believed: who keeps the device or the host busy during empty calls would
+        make its own seem short."""
+        self._task, self._case, self._calm = task, case, calm
+        self._most_us = math.inf
         self._told_us: list[float] = []
         self.checks: list[CaseCheck] = []
         self.samples_us: list[float] = []
@@ -141,6 +157,7 @@ class Calls:
         self.empty_us: list[float] = []
         self._head_start_us: list[float] = []
         self._pair_us: list[float] = []
+        self._exposed = 0
         self._copied = 0
 
     def add(self, trial: Trial, progress: Progress, believed: bool = False) -> None:
@@ -161,33 +178,52 @@ class Calls:
             raise Forgery(f"a call claims {event_us} us; by the judge's clock it took {wall_us:.1f} us in all")
         self.samples_us.append(event_us)
         self.wall_us.append(wall_us)
+        self._exposed += trial.returned.exposed
         self._copied = copied(trial.returned.tree)
 
-    def pair(self, device: Device, empty: Callable[[int], Returned] | None) -> None:
-        """The empty call that belongs to the last one, after the same flush."""
+    @property
+    def unpaired(self) -> bool:
+        """Whether another empty call says anything: where one call is too short for the checker's clock, few will do
+        to know what an event pair costs."""
+        return len(self.empty_us) < FEWEST or clock.resolvable(statistics.median(self.samples_us), self._hidden_us)
+
+    def pair(self, device: Device, empty: Callable[[int, int], Returned] | None, head_start: int) -> None:
+        """The empty call that belongs to the last one, after the same flush and the same head start."""
         if empty is None:
             return
         device.flush()
-        returned = empty(self._copied)
+        returned = empty(self._copied, head_start)
+        self._most_us = self._calm(head_start) + clock.FLOOR_US
         self._told_us.append(returned.wall_us)
         self.empty_us.append(min(returned.wall_us, self._most_us))
         self._head_start_us.append(returned.event_us or 0.0)
         self._pair_us.append(returned.pair_us or 0.0)
 
     def disturbed(self) -> list[str]:
-        """A flag where the candidate kept the device or the host busy while the empty calls were made."""
+        """Flags: the candidate kept the device or the host busy during empty calls; its launches are in its time."""
+        label, found = self._case.label(), list[str]()
+        if 2 * self._exposed > len(self.samples_us):
+            found.append(
+                f"{label}: launches for longer than any head start, or waits for its device: that is in its time"
+            )
         took_us = statistics.median(self._told_us) if self._told_us else 0.0
         if took_us <= self._most_us:
-            return []
+            return found
         return [
-            f"{self._case.label()}: empty calls took {took_us:.0f} us beside the candidate, "
-            f"{self._most_us - clock.FLOOR_US:.0f} us before it: {self._most_us:.0f} us are believed"
+            *found,
+            f"{label}: empty calls took {took_us:.0f} us beside the candidate, "
+            f"{self._most_us - clock.FLOOR_US:.0f} us before it: {self._most_us:.0f} us are believed",
         ]
 
     @property
     def _hidden_us(self) -> float:
         """A guest that skips its head start has this much of the judge's clock to itself."""
         return clock.interval(self._head_start_us).median
+
+    @property
+    def _paired_us(self) -> list[float]:
+        """The calls that an empty one was made beside: the first ones."""
+        return self.wall_us[: len(self.empty_us)]
 
     @property
     def _empty_pair_us(self) -> float:
@@ -206,7 +242,7 @@ class Calls:
             return True
         if not self.empty_us:
             return clock.narrow(self.samples_us)
-        return clock.settled(self._kernel_us(), self.wall_us, self.empty_us, self._hidden_us)
+        return clock.settled(self._kernel_us(), self._paired_us, self.empty_us, self._hidden_us)
 
     def measured(self, chip: str) -> Measured:
         """The case's time, with both clocks held against each other."""
@@ -221,7 +257,7 @@ class Calls:
             pair_us=self._empty_pair_us,
         )
         if self.empty_us:
-            clocks = clock.compare_clocks(self._kernel_us(), self.wall_us, self.empty_us, self._hidden_us)
+            clocks = clock.compare_clocks(self._kernel_us(), self._paired_us, self.empty_us, self._hidden_us)
             bound_us = clocks.bound_us if math.isfinite(clocks.bound_us) else None
             found = found.model_copy(update={"agreement": clocks.agreement, "bound_us": bound_us})
         sure = clock.interval(found.decided_us)

@@ -67,6 +67,8 @@ class Returned:
     wall_us: float
     pair_us: float | None = None
     """Of an empty call: device events round a kernel that does nothing."""
+    exposed: bool = False
+    """Of a timed call: by its own word, the head start was over before all was launched."""
     queued: bool = True
     """Of a burst: whether all its calls were queued before the gate opened, which is where `wall_us` begins."""
 
@@ -166,17 +168,17 @@ class Guest:
         self,
         tree: dict[str, Any],
         result: int | None,
-        timed: bool = False,
+        head_start: int = 0,
         join: bool = True,
         board: dict[str, str | bool] | None = None,
     ) -> Returned:
-        """Call `custom_kernel` once on what lies in the buffers, by device events or the way a `board` times it."""
-        header = {"op": "call", "data": tree, "result": result, "timed": timed, "join": join}
+        """Call `custom_kernel` once: timed by events after `head_start` busy cycles, if any, or as a `board` does."""
+        header = {"op": "call", "data": tree, "result": result, "head_start": head_start, "join": join}
         return self._timed(header | ({"board": board} if board else {}))
 
-    def empty(self, tree: dict[str, Any], copied: int) -> Returned:
+    def empty(self, tree: dict[str, Any], copied: int, head_start: int) -> Returned:
         """All that a timed call costs without a candidate's kernel; `event_us` is how long the head start was."""
-        return self._timed({"op": "empty", "data": tree, "copied": copied})
+        return self._timed({"op": "empty", "data": tree, "copied": copied, "head_start": head_start})
 
     def burst(self, header: dict[str, Any], opening: Callable[[], None]) -> Returned:
         """Many calls behind a gate, see `sandbox.guest.wire`: the tree of all answers, and the time from `opening` on.
@@ -199,7 +201,8 @@ class Guest:
         frame = self._ask(header, "returned")
         wall_us = (time.perf_counter_ns() - start) / 1e3
         event_us, pair_us = (_microseconds(frame.header.get(name)) for name in ("event_us", "pair_us"))
-        return Returned(frame.header.get("tree"), event_us, wall_us, pair_us)
+        exposed = frame.header.get("exposed") is True
+        return Returned(frame.header.get("tree"), event_us, wall_us, pair_us, exposed=exposed)
 
     def cache(self) -> bytes:
         """The kernels it compiled since it was loaded, as it packs them: for its own candidate, never read here."""

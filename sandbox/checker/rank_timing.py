@@ -16,7 +16,7 @@ from sandbox.checker.guest import Forgery
 from sandbox.checker.outcome import Progress, Refuted
 from sandbox.checker.ranks import RankBench
 from sandbox.checker.task import Task
-from sandbox.checker.trial import Trial
+from sandbox.checker.trial import HEAD_START, Trial
 from sandbox.checker.world import World
 from sandbox.runner import Mode
 from sandbox.verdict import BoardTime, CaseCheck, Measured
@@ -69,7 +69,7 @@ def _time(
         while not samples.enough(end_s):
             samples.add(bench.run(timed=True))
             begun = time.perf_counter_ns()
-            control.each(lambda rank: rank.empty(bench.trees[rank.number], 0), ranks)
+            control.each(lambda rank: rank.empty(bench.trees[rank.number], 0, HEAD_START), ranks)
             samples.empty_us.append((time.perf_counter_ns() - begun) / 1e3)
     finally:
         bench.close()

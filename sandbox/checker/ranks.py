@@ -24,7 +24,7 @@ from sandbox.checker.memory import HostMemory
 from sandbox.checker.outcome import Refuted
 from sandbox.checker.rule import board_accepts, compare
 from sandbox.checker.task import Task
-from sandbox.checker.trial import Trial
+from sandbox.checker.trial import HEAD_START, Trial
 from sandbox.checker.world import Rank, World
 from sandbox.verdict import CaseCheck, ErrorFigures, Role
 
@@ -86,7 +86,8 @@ class RankBench:
         start = time.perf_counter()
         if withheld is None:
             told = self._world.each(
-                lambda rank: rank.call(self.trees[rank.number], RESULT, timed, join, board), self.ranks
+                lambda rank: rank.call(self.trees[rank.number], RESULT, HEAD_START if timed else 0, join, board),
+                self.ranks,
             )
         else:
             told = self._held(withheld, data, layouts[withheld])

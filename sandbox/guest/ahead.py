@@ -22,8 +22,8 @@ from .figures import figures
 from .modes import OffDevice
 from .record import Record
 
-SHARE = 4
-"""One core in so many compiles, since another candidate is timed meanwhile."""
+SPARED = 4
+"""Cores that do not compile: for the candidate that is timed meanwhile, and the checker."""
 
 
 class Later:
@@ -46,7 +46,7 @@ class AheadMode(OffDevice):
         self.device_type = "meta"
         self._map = device_map.DeviceMap(self.device_type)
         device_map.install(figures(targets[0], told), self._map)
-        self._children = Children(len(os.sched_getaffinity(0)) // SHARE)
+        self._children = Children(max(1, len(os.sched_getaffinity(0)) - SPARED))
         driver = dual.driver_for(tuple(targets[:1]), lambda *_: None, self.record.as_tuning, told)
         active_driver.set_active(driver)
         dual.replace_benchmarks(driver)

@@ -33,7 +33,7 @@ import torch
 from . import foreign_sizes
 from .foreign_values import Plan, decode
 from .memory import Buffer
-from .modes import GuestMode
+from .mode import GuestMode
 from .upstream import set_seed
 
 FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)

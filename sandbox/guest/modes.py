@@ -3,76 +3,16 @@
 from __future__ import annotations
 
 import contextlib
-import statistics
-import sys
-import time
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import torch
-import triton
-from triton.runtime import driver as active_driver
 
 from . import burst, device_map, dual, floats, memory
 from .figures import figures
-from .launches import LaunchWatch
+from .mode import GuestMode, Kernel, Took, library_versions
+from .on_device import OnDevice
 from .record import Record
-
-HEAD_START_CYCLES = 200_000
-"""The device is kept busy this long before the first event, about 100 us at 2 GHz, so that the host's work of launching
-is hidden from the clock as it is behind the flush of 256 MiB on GPU MODE's boards."""
-BOARD_FLUSH_WORDS = 32 << 20
-"""256 MiB of int64: gpu-mode/reference-kernels@f83cb92 problems/pmpp_v2/eval.py."""
-LATE_US = 15.0
-"""A device that works on for so much longer after the last event than after a call that leaves nothing has work on a
-stream that nobody joined: it counts."""
-_LATE_TRIALS = 31
-
-Kernel = Callable[[Any], Any]
-
-
-class GuestMode(Protocol):
-    """How candidates run. A guest has one mode and serves one candidate."""
-
-    record: Record
-    device_type: str
-    """Where torch says the candidate's tensors are, under whatever maps it."""
-
-    def versions(self) -> dict[str, str]:
-        """What this guest runs on."""
-
-    def running(self) -> contextlib.AbstractContextManager[Any]:
-        """Entered while the candidate's code runs."""
-
-    def map_buffer(self, kind: str, descriptor: int, size: int) -> memory.Buffer:
-        """Map one shared buffer, taking its descriptor; `ValueError` for a kind this mode cannot map."""
-
-    def call(self, kernel: Kernel, data: Any, timed: bool, join: bool = True) -> tuple[Any, float | None]:
-        """What the kernel returns, complete in memory, and the device-event time in microseconds where timed.
-
-        Without `join`, work on streams that the kernel itself left behind may still be under way.
-        """
-
-    def board_call(self, kernel: Kernel, data: Any, clock: str, flush: bool, clone: bool) -> tuple[Any, float | None]:
-        """What the kernel returns, and its time in microseconds as a GPU MODE evaluator would take it."""
-
-    def empty(self, copied: int) -> tuple[float, float] | None:
-        """What a timed call does without its kernel, with a result of `copied` bytes copied.
-
-        Microseconds by device events: round the head start, and round a kernel that does nothing.
-        """
-
-    def burst(self, kernel: Kernel, batch: Sequence[Any], gate: torch.Tensor, queued: burst.Queued) -> None:
-        """Call the kernel on each of `batch` while `gate` is shut, hand over what it returned, wait for it all."""
-
-    def empty_burst(self, count: int, copied: int, gate: torch.Tensor, queued: Callable[[], None]) -> None:
-        """The same with `count` kernels that do nothing, and results of `copied` bytes in all copied."""
-
-    def settle(self, join: bool = True) -> None:
-        """Return when every copy asked for is done."""
-
-    def evidence(self, after: int) -> bytes:
-        """Kernels, and launches from number `after`, as JSON."""
 
 
 class OffDevice:
@@ -89,7 +29,7 @@ class OffDevice:
 
     def versions(self) -> dict[str, str]:
         """Library versions; there is no device."""
-        return {**_library_versions(), "device": "none", "runtime": "none"}
+        return {**library_versions(), "device": "none", "runtime": "none"}
 
     def running(self) -> contextlib.AbstractContextManager[Any]:
         """Map ``cuda`` away."""
@@ -101,22 +41,22 @@ class OffDevice:
             raise ValueError(f"no {kind} buffers without a device")
         return memory.map_host(descriptor, size)
 
-    def call(self, kernel: Kernel, data: Any, timed: bool, join: bool = True) -> tuple[Any, float | None]:
+    def call(self, kernel: Kernel, data: Any, head_start: int = 0, join: bool = True) -> tuple[Any, Took | None]:
         """Run it; nothing is timed here."""
         with self.running():
             return kernel(data), None
 
-    def board_call(self, kernel: Kernel, data: Any, clock: str, flush: bool, clone: bool) -> tuple[Any, float | None]:
+    def board_call(self, kernel: Kernel, data: Any, clock: str, flush: bool, clone: bool) -> tuple[Any, Took | None]:
         """Nothing is timed here."""
-        return self.call(kernel, data, timed=False)
+        return self.call(kernel, data)
 
-    def empty(self, copied: int) -> tuple[float, float] | None:
+    def empty(self, copied: int, head_start: int) -> tuple[float, float] | None:
         """Nothing is timed here."""
         return None
 
     def burst(self, kernel: Kernel, batch: Sequence[Any], gate: torch.Tensor, queued: burst.Queued) -> None:
         """Nothing is timed here."""
-        queued([self.call(kernel, data, timed=False)[0] for data in batch])
+        queued([self.call(kernel, data)[0] for data in batch])
 
     def empty_burst(self, count: int, copied: int, gate: torch.Tensor, queued: Callable[[], None]) -> None:
         """Nothing is timed here."""
@@ -130,145 +70,6 @@ class OffDevice:
         with self.running():
             self._others.note()
         return self.record.payload(after)
-
-
-class OnDevice:
-    """The GPU torch sees, CUDA or ROCm, with Triton as installed."""
-
-    device_type = "cuda"
-
-    def __init__(self) -> None:
-        torch.cuda.init()
-        self.record = Record()
-        self._watch = LaunchWatch(self.record, _arch())
-        # The first kernel of a process pays for context, allocator and Triton's driver module; no candidate should.
-        torch.zeros(1, device="cuda")
-        active_driver.active.get_current_target()
-        self._clock_ns = time.perf_counter_ns
-        self._synchronize, self._sleep = torch.cuda.synchronize, torch.cuda._sleep
-        self._synchronize()
-        # Waiting for a device that has nothing to do takes a while too: found out before a candidate is there.
-        self._nothing_late_us = statistics.median(self._late_after_nothing_us() for _ in range(_LATE_TRIALS))
-
-    def versions(self) -> dict[str, str]:
-        """Library versions, the device and its architecture."""
-        hip = torch.version.hip
-        runtime = f"rocm {hip}" if hip else f"cuda {torch.version.cuda}"
-        name = torch.cuda.get_device_name(0)
-        return {**_library_versions(), "device": name, "arch": _arch(), "runtime": runtime}
-
-    def running(self) -> contextlib.AbstractContextManager[Any]:
-        """Nothing to map; launches are noted."""
-        return self._watch
-
-    def map_buffer(self, kind: str, descriptor: int, size: int) -> memory.Buffer:
-        """Host buffers are staged on the device, cuda buffers are mapped there, cpu buffers stay where they are."""
-        match kind:
-            case "cpu":
-                return memory.map_host(descriptor, size)
-            case "host":
-                return memory.map_host(descriptor, size, stage_on="cuda")
-            case "cuda":
-                return memory.map_cuda(descriptor, size)
-            case other:
-                raise ValueError(f"unknown kind of buffer: {other}")
-
-    def call(self, kernel: Kernel, data: Any, timed: bool, join: bool = True) -> tuple[Any, float | None]:
-        """Run and wait for the whole device; a timed call runs without the launch watch."""
-        if not timed:
-            with self.running():
-                result = kernel(data)
-                self._wait(join)
-            return result, None
-        start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-        self._sleep(HEAD_START_CYCLES)
-        start.record()
-        result = kernel(data)
-        end.record()
-        late_us = self._late_us(end, join) - self._nothing_late_us
-        event_us = start.elapsed_time(end) * 1e3
-        return result, event_us + late_us if late_us > LATE_US else event_us
-
-    def board_call(self, kernel: Kernel, data: Any, clock: str, flush: bool, clone: bool) -> tuple[Any, float | None]:
-        """The board's flush goes before its clock, on the same stream; its clones, where it makes any, come after."""
-        start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-        self._synchronize()
-        if flush:
-            torch.empty(BOARD_FLUSH_WORDS, dtype=torch.int64, device="cuda").fill_(42)
-        if clock == "event":
-            start.record()
-            result = kernel(_cloned(data) if clone else data)
-            end.record()
-            self._synchronize()
-            return result, start.elapsed_time(end) * 1e3
-        # A board's process has the device to itself and has just made and cloned its inputs. Ours shares the device by
-        # turns and has just slept: with a clone our turn has begun, and the host's caches are as warm.
-        _cloned(data)
-        self._synchronize()
-        start_ns = self._clock_ns()
-        result = kernel(_cloned(data) if clone else data)
-        self._synchronize()
-        return result, (self._clock_ns() - start_ns) / 1e3
-
-    def empty(self, copied: int) -> tuple[float, float] | None:
-        """The same steps round an empty kernel; two plain allocations stand for the result."""
-        begun, start, end = (torch.cuda.Event(enable_timing=True) for _ in range(3))
-        begun.record()
-        self._sleep(HEAD_START_CYCLES)
-        start.record()
-        self._sleep(0)
-        end.record()
-        self._late_us(end, join=True)
-        if copied:
-            result, room = (torch.empty(copied, dtype=torch.uint8, device="cuda") for _ in range(2))
-            room.copy_(result)
-        return begun.elapsed_time(start) * 1e3, start.elapsed_time(end) * 1e3
-
-    def burst(self, kernel: Kernel, batch: Sequence[Any], gate: torch.Tensor, queued: burst.Queued) -> None:
-        """On the current stream; without the launch watch, as every timed call."""
-        burst.queue(kernel, batch, gate, queued)
-        self._synchronize()
-
-    def empty_burst(self, count: int, copied: int, gate: torch.Tensor, queued: Callable[[], None]) -> None:
-        """Plain allocations stand for the results."""
-        burst.queue_empty(count, copied, gate, queued)
-        self._synchronize()
-
-    def settle(self, join: bool = True) -> None:
-        """Wait for the device."""
-        self._wait(join)
-
-    def _late_us(self, end: torch.cuda.Event, join: bool) -> float:
-        """How long the device works on after `end`; waits for it."""
-        end.synchronize()
-        ended_ns = self._clock_ns()
-        self._wait(join)
-        return (self._clock_ns() - ended_ns) / 1e3
-
-    def _late_after_nothing_us(self) -> float:
-        end = torch.cuda.Event(enable_timing=True)
-        self._sleep(HEAD_START_CYCLES)
-        end.record()
-        return self._late_us(end, join=True)
-
-    def _wait(self, join: bool) -> None:
-        if join:
-            self._synchronize()
-        else:
-            torch.cuda.current_stream().synchronize()
-
-    def evidence(self, after: int) -> bytes:
-        """What the untimed calls launched."""
-        return self.record.payload(after)
-
-
-def _cloned(data: Any) -> Any:
-    """A deep copy of tuples, lists, dicts and tensors; everything else is the thing itself."""
-    if isinstance(data, torch.Tensor):
-        return data.clone()
-    if isinstance(data, dict):
-        return {name: _cloned(part) for name, part in data.items()}
-    return type(data)(_cloned(part) for part in data) if isinstance(data, tuple | list) else data
 
 
 def make_mode(name: str, targets: Sequence[str], told: dict[str, Any] | None = None) -> GuestMode:
@@ -286,15 +87,3 @@ def make_mode(name: str, targets: Sequence[str], told: dict[str, Any] | None = N
             return OnDevice()
         case other:
             raise ValueError(f"unknown mode: {other}")
-
-
-def _arch() -> str:
-    if torch.version.hip:
-        return str(torch.cuda.get_device_properties(0).gcnArchName).split(":")[0]
-    major, minor = torch.cuda.get_device_capability(0)
-    return f"sm_{major}{minor}"
-
-
-def _library_versions() -> dict[str, str]:
-    python = ".".join(map(str, sys.version_info[:3]))
-    return {"python": python, "torch": torch.__version__, "triton": triton.__version__}

@@ -28,7 +28,9 @@ import torch
 import torch.distributed as dist
 
 from . import SOCKET_FD, memory, wire
-from .modes import BOARD_FLUSH_WORDS, GuestMode, Kernel, OnDevice, _cloned, make_mode
+from .mode import GuestMode, Kernel, Took
+from .modes import make_mode
+from .on_device import BOARD_FLUSH_WORDS, OnDevice, cloned
 from .serve import Guest
 
 _HERE = "127.0.0.1"
@@ -124,34 +126,34 @@ class RankDevice(OnDevice):
             raise ValueError(f"ranks take no {kind} buffers")
         return memory.map_host(descriptor, size, stage_on=f"cuda:{self._rank}")
 
-    def call(self, kernel: Kernel, data: Any, timed: bool, join: bool = True) -> tuple[Any, float | None]:
+    def call(self, kernel: Kernel, data: Any, head_start: int = 0, join: bool = True) -> tuple[Any, Took | None]:
         """Run and wait; where timed, flush, meet the others, and take the host's clock until this rank is done."""
-        if timed:
+        if head_start:
             return self._timed(kernel, data, clone=False, flush=True, meet_after=False)
         with self.running():
             result = kernel(data)
             self._wait(join)
         return result, None
 
-    def board_call(self, kernel: Kernel, data: Any, clock: str, flush: bool, clone: bool) -> tuple[Any, float | None]:
+    def board_call(self, kernel: Kernel, data: Any, clock: str, flush: bool, clone: bool) -> tuple[Any, Took | None]:
         """As the board of several ranks does: the clones and the barrier after are inside."""
         return self._timed(kernel, data, clone, flush, meet_after=True)
 
-    def empty(self, copied: int) -> tuple[float, float] | None:
+    def empty(self, copied: int, head_start: int) -> tuple[float, float] | None:
         """The steps of a timed call without its kernel."""
         self._timed(lambda _: None, None, clone=False, flush=True, meet_after=False)
         return 0.0, 0.0
 
-    def _timed(self, kernel: Kernel, data: Any, clone: bool, flush: bool, meet_after: bool) -> tuple[Any, float | None]:
+    def _timed(self, kernel: Kernel, data: Any, clone: bool, flush: bool, meet_after: bool) -> tuple[Any, Took]:
         if flush:
             torch.empty(BOARD_FLUSH_WORDS, dtype=torch.int64, device=f"cuda:{self._rank}").fill_(42)
         self._meet()
         start_ns = self._clock_ns()
-        result = kernel(_cloned(data) if clone else data)
+        result = kernel(cloned(data) if clone else data)
         self._wait(join=True)
         if meet_after:
             self._meet()
-        return result, (self._clock_ns() - start_ns) / 1e3
+        return result, Took((self._clock_ns() - start_ns) / 1e3)
 
     def _meet(self) -> None:
         self._wait(join=True)

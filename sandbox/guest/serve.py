@@ -15,7 +15,7 @@ from typing import Any
 from . import cache, profile, wire
 from .foreign import Foreign
 from .memory import Buffer
-from .modes import GuestMode, Kernel
+from .mode import GuestMode, Kernel, Took
 from .record import Record, causes
 from .tree import Encoder, decode, moved
 
@@ -146,17 +146,18 @@ class Guest:
         record = self._mode.record
         record.call += 1
         try:
-            tree, event_us = self._run(header)
+            tree, took = self._run(header)
         except BaseException as error:  # noqa: BLE001 - a candidate may raise anything, SystemExit too
             return {"op": "raised", "kind": _kind(error, record), "log": _log(error)}
-        return {"op": "returned", "tree": tree, "event_us": event_us}
+        timed = {"event_us": took.us, "exposed": took.exposed} if took else {"event_us": None}
+        return {"op": "returned", "tree": tree, **timed}
 
     def _empty(self, header: Mapping[str, Any]) -> dict[str, Any]:
         """Everything a timed call does but the kernel, for a checker that wants to know what that costs."""
         for buffer in self._buffers.values():
             buffer.fetch()
         self._decoded(header["data"])
-        head_start_us, pair_us = self._mode.empty(int(header["copied"])) or (None, None)
+        head_start_us, pair_us = self._mode.empty(int(header["copied"]), int(header["head_start"])) or (None, None)
         for buffer in self._buffers.values():
             buffer.publish()
         self._mode.settle()
@@ -194,7 +195,7 @@ class Guest:
         data = self._decoded(header["data"])
         return {"op": "profiled"}, profile.take(lambda: kernel(data))
 
-    def _run(self, header: Mapping[str, Any]) -> tuple[dict[str, Any], float | None]:
+    def _run(self, header: Mapping[str, Any]) -> tuple[dict[str, Any], Took | None]:
         if self._kernel is None:
             raise RuntimeError("called before a candidate was loaded")
         result_buffer, join = header.get("result"), bool(header.get("join", True))
@@ -203,9 +204,9 @@ class Guest:
             buffer.fetch()
         data = self._decoded(header["data"])
         if "board" in header:
-            result, event_us = self._mode.board_call(self._kernel, data, **header["board"])
+            result, took = self._mode.board_call(self._kernel, data, **header["board"])
         else:
-            result, event_us = self._mode.call(self._kernel, data, bool(header.get("timed")), join)
+            result, took = self._mode.call(self._kernel, data, int(header.get("head_start", 0)), join)
         result = self._foreign.simple(result) if self._foreign else result
         tree = Encoder(self._buffers, result_buffer, self._mode.device_type).encode(result)
         for buffer in self._buffers.values():
@@ -213,7 +214,7 @@ class Guest:
         self._mode.settle(join)
         if len(repr(tree)) > MAX_TREE_BYTES:
             raise ValueError("the returned value has too many parts to describe")
-        return tree, event_us
+        return tree, took
 
 
 def _import(path: Path, wanted: str) -> Kernel:

@@ -18,10 +18,10 @@ load       payload: the candidate's source, UTF-8               ``{"op": "loaded
 buffers    ``items: [{"id": 0, "bytes": n, "kind": "host"}]``,  ``{"op": "mapped"}``
            one descriptor each; replaces earlier buffers
 call       ``data``: tree of the input tuple; ``result``: id    ``{"op": "returned", "tree": tree, "event_us": x}``
-           of the buffer for what it returns; ``timed``,        or ``raised``
-           ``join``: bool; ``board``: see below
+           of the buffer for what it returns; ``head_start``:   with ``exposed``: bool where timed; or ``raised``
+           cycles, 0: not timed; ``join``: bool; ``board``
 empty      ``data``; ``copied``: bytes of the result that an    as for ``call``; ``event_us`` is how long the head
-           answered call copied, 0 where it copied none         start took
+           answered call copied, 0 for none; ``head_start``     start took
 burst      ``data``: tree of call 0's inputs, each call's       ``{"op": "queued", "tree": tree}``, a list of every
            ``apart`` bytes further on; ``count``; ``result``,   call's, then, all done, ``{"op": "returned"}``
            ``gate``: ids; or ``count``, ``gate``, ``copied``
@@ -31,7 +31,8 @@ cache      nothing                                              ``{"op": "cache"
                                                                 since ``load``, see `cache`
 =========  ===================================================  ====================================================
 
-``failed`` and ``raised`` carry ``log``, a traceback cut to `MAX_LOG` characters. ``event_us`` is null unless timed.
+``failed`` and ``raised`` carry ``log``, a traceback cut to `MAX_LOG` characters. ``event_us`` is null unless timed,
+``exposed`` says that the head start was over before all was launched.
 ``board`` (``{"clock": "host"|"event", "flush": bool, "clone": bool}``): time it as a board does instead.
 ``join``: wait for the whole device, whatever streams the candidate used. An ``empty`` call does all that a timed call
 does and runs no kernel. A ``burst`` is queued on the device behind a wait for the gate's first 32-bit word to be 1; the

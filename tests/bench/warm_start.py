@@ -220,6 +220,7 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--problem", choices=sorted(SEEDS), default="pmpp/vectoradd")
     parser.add_argument("--n", type=int, default=20, help="first calls of each kind; 0 for none")
     parser.add_argument("--stream", type=int, default=6, help="candidates of each stream; 0 for none")
+    parser.add_argument("--mode", choices=("benchmark", "leaderboard"), action="append", help="of the streams; both")
     parser.add_argument("--alone", action="store_true", help="a stream too whose runner is not told what comes next")
     parser.add_argument("--pause-s", type=float, default=4.0)
     parser.add_argument("--eval-dir", type=Path)
@@ -242,8 +243,8 @@ def main() -> None:
             rows.append(said("ours, without a pause", series(runner, problem, options.n, 0.0)))
         if options.alone and options.stream:
             rows.append(ours(runner, problem, source, Mode.BENCHMARK, options.stream, ahead=False).told())
-        for mode in (Mode.BENCHMARK, Mode.LEADERBOARD) if options.stream else ():
-            mine.append(ours(runner, problem, source, mode, options.stream))
+        for mode in (options.mode or ("benchmark", "leaderboard")) if options.stream else ():
+            mine.append(ours(runner, problem, source, Mode(mode), options.stream))
             rows.append(mine[-1].told())
         machine = runner.machine().model_dump(mode="json")
     finally:

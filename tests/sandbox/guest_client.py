@@ -75,12 +75,12 @@ class GuestClient:
     def call(self, *tensors: torch.Tensor, result_bytes: int = 1 << 22, timed: bool = False) -> dict[str, Any]:
         trees = self.give(dict(enumerate(tensors)), result_bytes)
         data = {"t": "tuple", "items": list(trees.values())}
-        return self.ask({"op": "call", "data": data, "result": RESULT_ID, "timed": timed}).header
+        return self.ask({"op": "call", "data": data, "result": RESULT_ID, "head_start": 200_000 * timed}).header
 
     def capture(self, *tensors: torch.Tensor) -> dict[str, Any]:
         items = [{**tensor_tree(tensor), "buffer": None, "offset": 0} for tensor in tensors]
         data = {"t": "tuple", "items": items}
-        return self.ask({"op": "call", "data": data, "result": None, "timed": False}).header
+        return self.ask({"op": "call", "data": data, "result": None}).header
 
     def tensor(self, tree: dict[str, Any]) -> torch.Tensor:
         assert tree["t"] == "tensor" and tree["buffer"] is not None, tree

@@ -53,7 +53,7 @@ def serve() -> None:
                     buffers[item["id"]] = mmap.mmap(fd, item["bytes"])
                 wire.send(sock, {"op": "mapped"})
             case "call":
-                call(frame.header["data"], frame.header["timed"] or "board" in frame.header)
+                call(frame.header["data"], bool(frame.header["head_start"]) or "board" in frame.header)
             case "empty":
                 wire.send(sock, {"op": "returned", "tree": {"t": "value", "value": None}, "event_us": 100.0})
             case "kernels":

@@ -69,6 +69,18 @@ def test_every_chunk_is_looked_at(place: int, monkeypatch: pytest.MonkeyPatch) -
     assert not board_accepts(out, exact.to(torch.bfloat16), check)
 
 
+def test_plain_numbers_take_half_the_passes_to_the_same_figures(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Zeros, errors over no allowance, and values next to what the dtype holds."""
+    exact = torch.tensor([0.0, 0.0, 1.0, -2.0, 65519.0, 65504.0, 1e-9], dtype=torch.float64)
+    out = torch.tensor([0.0, 1e-3, 1.0, -2.25, 65504.0, 65504.0, 0.0]).half()
+    for last in range(2, len(out) + 1):
+        parts = out[:last], exact[:last], torch.zeros(last, dtype=torch.float64)
+        found = compare(*parts, TOLERANCE)
+        with monkeypatch.context() as patch:
+            patch.setattr(rule, "_plain", lambda *_: False)
+            assert compare(*parts, TOLERANCE) == found
+
+
 def test_whole_numbers_are_compared_too() -> None:
     exact = torch.tensor([3, 4], dtype=torch.float64)
     assert compare(torch.tensor([3, 4]), exact, exact, TOLERANCE).mismatches == 0

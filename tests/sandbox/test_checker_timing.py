@@ -98,7 +98,7 @@ def test_every_call_is_fresh_flushed_and_checked(task: Task, monkeypatch: pytest
         assert FEWEST <= len(timing.samples_us) == len(timing.wall_us) <= MOST
         assert min(timing.wall_us) > 5.0
         samples += len(timing.samples_us)
-    assert device.flushes == samples
+    assert device.flushes == samples + 2 * WARM_UP
     assert len(progress.seeds) == len(set(progress.seeds)) == 2 + 2 * WARM_UP + samples + board_calls
 
 
@@ -147,8 +147,10 @@ def test_events_are_held_against_the_checkers_clock(
     assert timing.agreement == (agreement or "unresolved")
     assert timing.us == pytest.approx(decides_us, rel=0.01)
     assert timing.interval_us[0] <= timing.us <= timing.interval_us[1] and timing.us < timing.bound_us
-    assert len(timing.empty_us) == len(timing.samples_us) == len(timing.wall_us)
-    assert device.flushes == 2 * len(timing.samples_us), "an empty call follows the same flush"
+    assert FEWEST <= len(timing.empty_us) <= len(timing.samples_us) == len(timing.wall_us)
+    assert agreement is None or len(timing.empty_us) == len(timing.samples_us), "as long as it says something"
+    flushes = WARM_UP + len(timing.samples_us) + len(timing.empty_us)
+    assert device.flushes == flushes, "an empty call follows the same flush"
     told = [flag.split("us, ")[-1] for flag in progress.flags if "judge's clock" in flag]
     assert len(told) == (timing.agreement != "agree")
 
