@@ -1,0 +1,133 @@
+"""Threads, waves, blocks, memory and launches of HIP on the CPU."""
+
+import pytest
+import torch
+
+from sandbox.guest.hip.emulated import build, fault, library
+from tests.sandbox import hip_emulation as emulation
+
+pytestmark = pytest.mark.slow
+SOURCE = r"""
+#include <hip/hip_runtime.h>
+__global__ void sum(const float* x, float* out, int n) {
+  __shared__ float part[4];
+  int t = threadIdx.x, i = blockIdx.x * blockDim.x + t;
+  float v = i < n ? x[i] : 0;
+  for (int d = 32; d; d >>= 1) v += __shfl_down(v, d);
+  if (t % 64 == 0) part[t / 64] = v;
+  __syncthreads();
+  if (t == 0) atomicAdd(out, part[0] + part[1] + part[2] + part[3]);
+}
+extern "C" void go_sum(const float* x, float* out, int n) { sum<<<(n + 255) / 256, 256>>>(x, out, n); }
+
+__global__ void moves(int* out) {
+  int lane = threadIdx.x, *o = out + lane * 16;
+  o[0] = __shfl_xor(lane, 5);
+  o[1] = __shfl_up(lane, 3, 16);
+  o[2] = __builtin_amdgcn_update_dpp(-1, lane, 0x111, 0xf, 0xf, false);
+  o[3] = __builtin_amdgcn_mov_dpp(lane, 0x1b, 0xf, 0xf, true);
+  o[4] = __builtin_amdgcn_ds_swizzle(lane, 0x401f);
+  o[5] = __builtin_amdgcn_ds_bpermute(4 * (63 - lane), lane);
+  o[6] = __builtin_amdgcn_readfirstlane(lane + 7);
+  o[7] = __popcll(__ballot(lane % 3 == 0));
+  int v = -1;
+  if (lane & 1) v = __builtin_amdgcn_readfirstlane(lane);
+  else v = __shfl(lane, 0) + 100;
+  o[8] = v;
+  o[9] = __shfl(v, 1);
+  o[10] = __builtin_amdgcn_update_dpp(-1, lane, 0x142, 0xa, 0xf, false);
+  o[11] = int(__builtin_amdgcn_mbcnt_hi(~0u, __builtin_amdgcn_mbcnt_lo(~0u, 0)));
+}
+extern "C" void go_moves(int* out) { moves<<<1, 64>>>(out); }
+
+template <int N>
+__global__ void turn(const int* x, int* out) {
+  extern __shared__ int tile[];
+  tile[threadIdx.x] = x[threadIdx.x];
+  __syncthreads();
+  out[threadIdx.x] = tile[(threadIdx.x + N) % blockDim.x] + __syncthreads_count(x[threadIdx.x] > 10);
+}
+extern "C" void go_turn(const int* x, int* out) { turn<65><<<dim3(1), dim3(128), 512>>>(x, out); }
+
+__global__ void meet(int* count, int* out) {
+  __shared__ int ready;
+  if (threadIdx.x == 0) {
+    __hip_atomic_fetch_add(count, 1, __ATOMIC_RELEASE, __HIP_MEMORY_SCOPE_AGENT);
+    while (__hip_atomic_load(count, __ATOMIC_ACQUIRE, __HIP_MEMORY_SCOPE_AGENT) < int(gridDim.x))
+      __builtin_amdgcn_s_sleep(1);
+    ready = 1;
+  }
+  __syncthreads();
+  out[blockIdx.x * 64 + threadIdx.x] = ready;
+}
+extern "C" void go_meet(int* count, int* out, int blocks) { meet<<<blocks, 64>>>(count, out); }
+
+__global__ void stuck(int* flag) {
+  while (__hip_atomic_load(flag, __ATOMIC_ACQUIRE, __HIP_MEMORY_SCOPE_AGENT) == 0) {}
+}
+extern "C" void go_stuck(int* flag) { stuck<<<3, 64>>>(flag); }
+"""
+
+
+@pytest.fixture(scope="module")
+def made() -> library.Library:
+    return library.Library(emulation.built(SOURCE))
+
+
+def test_a_sum_over_blocks(made: library.Library) -> None:
+    x, out = torch.arange(5000, dtype=torch.float32), torch.zeros(1)
+    emulation.call(made, "go_sum", x=x, out=out, n=5000)
+    assert out.item() == x.sum().item()
+
+
+def test_lane_moves_are_those_of_the_instruction_set(made: library.Library) -> None:
+    out = torch.zeros(64, 16, dtype=torch.int32)
+    emulation.call(made, "go_moves", out=out)
+    got = out.T.tolist()
+    lanes = range(64)
+    assert got[0] == [lane ^ 5 for lane in lanes]
+    assert got[1] == [lane - 3 if lane % 16 >= 3 else lane for lane in lanes]
+    assert got[2] == [lane - 1 if lane % 16 else -1 for lane in lanes]
+    assert got[3] == [lane ^ 3 for lane in lanes]
+    assert got[4] == [lane ^ 16 for lane in lanes]
+    assert got[5] == [63 - lane for lane in lanes]
+    assert got[6] == [7] * 64 and got[7] == [22] * 64
+    assert got[8] == [1 if lane & 1 else 100 for lane in lanes] and got[9] == [1] * 64
+    assert got[10] == [lane // 16 * 16 - 1 if lane // 16 in (1, 3) else -1 for lane in lanes]
+    assert got[11] == list(lanes)
+
+
+def test_dynamic_shared_memory_and_a_counting_barrier(made: library.Library) -> None:
+    x, out = torch.arange(128, dtype=torch.int32), torch.zeros(128, dtype=torch.int32)
+    emulation.call(made, "go_turn", x=x, out=out)
+    assert torch.equal(out, torch.roll(x, -65) + 117)
+
+
+def test_blocks_that_wait_for_each_other_all_run(made: library.Library) -> None:
+    count, out = torch.zeros(1, dtype=torch.int32), torch.zeros(100, 64, dtype=torch.int32)
+    emulation.call(made, "go_meet", count=count, out=out, blocks=100)
+    assert count.item() == 100 and bool((out == 1).all())
+
+
+def test_a_deadlock_is_named_with_what_is_waited_for() -> None:
+    made = library.Library(emulation.built(SOURCE), deadlock_s=0.3)
+    with pytest.raises(fault.HipFault, match=r"deadlock in stuck at .*:\d+.*waits for byte 0 of flag") as caught:
+        emulation.call(made, "go_stuck", flag=torch.zeros(1, dtype=torch.int32))
+    assert "__hip_atomic_load(flag" in SOURCE.splitlines()[caught.value.line - 1]
+
+
+def test_launches_are_told_and_not_run_where_only_they_are_asked_for() -> None:
+    seen: list[library.Launch] = []
+    made = library.Library(emulation.built(SOURCE), seen.append, run=False)
+    made.handle.go_sum(None, None, 1000)
+    made.handle.go_turn(None, None)
+    assert [(launch.kernel, launch.grid, launch.block, launch.shared_bytes) for launch in seen] == [
+        ("_Z3sumPKfPfi", (4, 1, 1), (256, 1, 1), 0),
+        ("turn<65>", (1, 1, 1), (128, 1, 1), 512),
+    ]
+    assert seen[0].args == {"2": 1000}
+
+
+def test_what_does_not_compile_is_told_with_the_sources_own_lines() -> None:
+    with pytest.raises(build.CompilerFault, match=r"bad:3:\d+: error: use of undeclared identifier 'y'"):
+        build.build("__global__ void k(int* x) {\n  __shared__ int s;\n  x[0] = y;\n}\n", "bad", emulation.folder())
