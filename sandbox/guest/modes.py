@@ -10,6 +10,7 @@ import torch
 
 from . import burst, device_map, dual, floats, memory
 from .figures import figures
+from .hip import inline
 from .mode import GuestMode, Kernel, Took, library_versions
 from .on_device import OnDevice
 from .record import Record
@@ -26,6 +27,8 @@ class OffDevice:
         if interpret:
             floats.install()
         self._others = dual.install(tuple(targets), self.record, interpret, told)
+        if figures(targets[0], told).arch.startswith("gfx"):
+            inline.install(targets, self.record, run=interpret)
 
     def versions(self) -> dict[str, str]:
         """Library versions; there is no device."""

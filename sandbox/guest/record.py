@@ -59,6 +59,14 @@ class Record:
             self.kernels.append(_describe(kernel, target))
         return self._index[key]
 
+    def noted(self, kernel: dict[str, Any]) -> int:
+        """Note a kernel that Triton did not build, described as evidence, once; its index."""
+        key = (str(kernel["target"]), str(kernel["hash"]))
+        if key not in self._index:
+            self._index[key] = len(self.kernels)
+            self.kernels.append(kernel)
+        return self._index[key]
+
     def index_of(self, target: str, kernel_hash: str) -> int:
         """Index of a kernel noted before."""
         return self._index[target, kernel_hash]

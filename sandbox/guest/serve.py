@@ -22,7 +22,7 @@ from .tree import Encoder, decode, moved
 _SOURCE_NAME = "submission.py"
 _NOT_SHOWN = (str(Path(__file__).parent), "<frozen importlib")
 """Files whose frames say nothing to a candidate's author."""
-_EMULATION = ("triton/runtime/interpreter.py", "guest/gpu_stand_in.py")
+_EMULATION = ("triton/runtime/interpreter.py", "guest/gpu_stand_in.py", "hip/inline.py")
 """Where an emulated construct (inline assembly, CUDA graphs) ends in `NotImplementedError`."""
 
 MAX_TREE_BYTES = 900 << 10
@@ -128,7 +128,7 @@ class Guest:
             with self._mode.running():
                 self._kernel = _import(path, "ModelNew" if modelled else "custom_kernel")
         except BaseException as error:  # noqa: BLE001 - a candidate may raise anything, SystemExit too
-            return {"op": "failed", "kind": "build", "log": _log(error)}
+            return {"op": "failed", "kind": "unsupported" if _is_lack(error) else "build", "log": _log(error)}
         return {"op": "loaded"}
 
     def _map(self, frame: wire.Frame) -> dict[str, Any]:
@@ -235,11 +235,14 @@ def _import(path: Path, wanted: str) -> Kernel:
 
 def _kind(error: BaseException, record: Record) -> str:
     """``build``: a kernel did not compile or fit; ``unsupported``: the emulation lacks something; else ``run``."""
-    chain = list(causes(error))
     if record.is_build_fault(error):
         return "build"
-    lacking = any(isinstance(link, NotImplementedError) and _raised_by_emulation(link) for link in chain)
-    return "unsupported" if lacking else "run"
+    return "unsupported" if _is_lack(error) else "run"
+
+
+def _is_lack(error: BaseException) -> bool:
+    """Whether it comes of something that the emulation does not do."""
+    return any(isinstance(link, NotImplementedError) and _raised_by_emulation(link) for link in causes(error))
 
 
 def _raised_by_emulation(error: BaseException) -> bool:

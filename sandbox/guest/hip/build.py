@@ -21,13 +21,16 @@ _SAFE_WHOLE = (
 )
 _MACHINE = ("-amdgpu-", "--amdgpu-", "-enable-", "--enable-", "-unroll-", "--unroll-", "-inline-", "--inline-")
 """What may follow ``-mllvm``: options of the code generator and its passes."""
+_INLINED = ("-mllvm", "-amdgpu-early-inline-all=true", "-mllvm", "-amdgpu-function-calls=false")
+"""As hipcc compiles: without it clang leaves calls in large kernels, whose registers then go through scratch memory."""
 
 
 class BuildError(RuntimeError):
     """A source did not compile. The message is short; `faults` has each error."""
 
     def __init__(self, name: str, target: str, faults: tuple[errors.Fault, ...], stderr: str) -> None:
-        super().__init__(f"{name} does not compile for {target}:\n{errors.short(faults, stderr)}")
+        first = f"; {faults[0].text().partition(chr(10))[0]}" if faults else ""
+        super().__init__(f"{errors.short(faults, stderr)}\n{name} does not compile for {target}{first}")
         self.faults = faults
         self.target = target
 
@@ -63,7 +66,7 @@ def compile_for(toolchain: Toolchain, source: Source, target: str, folder: Path)
         written.write_text(source.text)
     made = folder / f"{source.name}-{target}.s"
     include = [word for path in source.include for word in ("-isystem", str(path))]
-    flags = ["-O3", "-std=c++20", "-Wno-everything", *source.flags, *include, *toolchain.after]
+    flags = ["-O3", "-std=c++20", "-Wno-everything", *_INLINED, *source.flags, *include, *toolchain.after]
     command = [*toolchain.command(target, folder), *flags, "-S", str(written), "-o", str(made)]
     ended = run(command)
     if ended.returncode != 0:

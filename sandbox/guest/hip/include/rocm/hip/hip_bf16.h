@@ -65,11 +65,4 @@ KW_HD unsigned short __bfloat16_as_ushort(__hip_bfloat16 x) { return x.__x; }
 KW_HD short __bfloat16_as_short(__hip_bfloat16 x) { return static_cast<short>(x.__x); }
 KW_HD __hip_bfloat16 __ushort_as_bfloat16(unsigned short x) { return __hip_bfloat16(__hip_bfloat16_raw{x}); }
 KW_HD __hip_bfloat16 __short_as_bfloat16(short x) { return __ushort_as_bfloat16(static_cast<unsigned short>(x)); }
-__device__ inline __hip_bfloat162 unsafeAtomicAdd(__hip_bfloat162* at, __hip_bfloat162 value) {
-  typedef short Words __attribute__((ext_vector_type(2)));
-  Words words;
-  __builtin_memcpy(&words, &value, sizeof words);
-  words = __builtin_amdgcn_flat_atomic_fadd_v2bf16(reinterpret_cast<Words*>(at), words);
-  __builtin_memcpy(&value, &words, sizeof words);
-  return value;
-}
+KW_ATOMIC_PAIR(__hip_bfloat162, __builtin_amdgcn_flat_atomic_fadd_v2bf16, short)

@@ -70,9 +70,25 @@ KW_SHORT_FLOAT_SHUFFLES(__half2)
 
 KW_HD __half __float2half(float x) { return __half(x); }
 KW_HD __half __float2half_rn(float x) { return __half(x); }
+#ifndef KW_HIP_EMULATED
 __device__ inline __half __float2half_rz(float x) { return __half(__ocml_cvtrtz_f16_f32(x)); }
 __device__ inline __half __float2half_rd(float x) { return __half(__ocml_cvtrtn_f16_f32(x)); }
 __device__ inline __half __float2half_ru(float x) { return __half(__ocml_cvtrtp_f16_f32(x)); }
+#else
+// The nearest half, and the one before it where that lies beyond the number in the wrong direction.
+inline __half kw_half_towards(float x, bool up, bool down) {
+  __half near(x);
+  const float found = float(near);
+  if ((down && found > x) || (up && found < x)) {
+    const bool grows = (found > 0) == (found < x);
+    near.__x = found == 0 ? (up ? 0x0001 : 0x8001) : static_cast<unsigned short>(near.__x + (grows ? 1 : -1));
+  }
+  return near;
+}
+inline __half __float2half_rz(float x) { return kw_half_towards(x, x < 0, x > 0); }
+inline __half __float2half_rd(float x) { return kw_half_towards(x, false, true); }
+inline __half __float2half_ru(float x) { return kw_half_towards(x, true, false); }
+#endif
 KW_HD float __half2float(__half x) { return static_cast<float>(x.data); }
 KW_HD __half2 __float2half2_rn(float x) { return __half2(__half(x), __half(x)); }
 KW_HD __half2 __floats2half2_rn(float x, float y) { return __half2(__half(x), __half(y)); }
@@ -98,7 +114,4 @@ KW_HD __half __int2half_rn(int x) { return __half(x); }
 KW_HD __half __uint2half_rn(unsigned x) { return __half(x); }
 KW_HD int __half2int_rz(__half x) { return static_cast<int>(x.data); }
 KW_HD int __half2int_rn(__half x) { return static_cast<int>(__builtin_rintf(float(x))); }
-__device__ inline __half2 unsafeAtomicAdd(__half2* at, __half2 value) {
-  typedef _Float16 Pair __attribute__((ext_vector_type(2)));
-  return __half2(Pair(__builtin_amdgcn_flat_atomic_fadd_v2f16(reinterpret_cast<Pair*>(at), value.pair())));
-}
+KW_ATOMIC_PAIR(__half2, __builtin_amdgcn_flat_atomic_fadd_v2f16, _Float16)

@@ -7,16 +7,14 @@
 #include <hip/hip_fp16.h>
 #include <hip/kernelwright_fp8_bits.h>
 
-#if defined(__gfx942__)
+#if defined(__gfx942__) && !defined(KW_HIP_EMULATED)
 #define KW_FP8_NATIVE(kind) ((kind) == __HIP_E4M3_FNUZ || (kind) == __HIP_E5M2_FNUZ)
-#elif defined(__gfx950__)
+#elif defined(__gfx950__) && !defined(KW_HIP_EMULATED)
 #define KW_FP8_NATIVE(kind) ((kind) == __HIP_E4M3 || (kind) == __HIP_E5M2)
-#else
-#define KW_FP8_NATIVE(kind) false
 #endif
 
 KW_HD float kw_fp8_to_float(__hip_fp8_storage_t code, __hip_fp8_interpretation_t kind) {
-#if defined(__gfx942__) || defined(__gfx950__)
+#ifdef KW_FP8_NATIVE
   if (KW_FP8_NATIVE(kind))
     return kind == __HIP_E4M3 || kind == __HIP_E4M3_FNUZ ? __builtin_amdgcn_cvt_f32_fp8(code, 0)
                                                          : __builtin_amdgcn_cvt_f32_bf8(code, 0);
@@ -26,7 +24,7 @@ KW_HD float kw_fp8_to_float(__hip_fp8_storage_t code, __hip_fp8_interpretation_t
 
 KW_HD __hip_fp8x2_storage_t __hip_cvt_float2_to_fp8x2(
     float2 v, __hip_saturation_t saturate, __hip_fp8_interpretation_t kind) {
-#if defined(__gfx942__) || defined(__gfx950__)
+#ifdef KW_FP8_NATIVE
   if (KW_FP8_NATIVE(kind)) {
     if (saturate == __HIP_SATFINITE) {
       const float most = kind == __HIP_E4M3 ? 448.f : kind == __HIP_E4M3_FNUZ ? 240.f : 57344.f;

@@ -90,3 +90,28 @@
 #define KW_SHORT_FLOAT_SHUFFLES(T)                                                                  \
   KW_SHUFFLE_OF(T, __shfl, int) KW_SHUFFLE_OF(T, __shfl_up, unsigned)                               \
   KW_SHUFFLE_OF(T, __shfl_down, unsigned) KW_SHUFFLE_OF(T, __shfl_xor, int)
+
+// Adds a pair in one operation. `E`: what the instruction's builtin calls its elements.
+#ifndef KW_HIP_EMULATED
+#define KW_ATOMIC_PAIR(T2, builtin, E)                                                              \
+  __device__ inline T2 unsafeAtomicAdd(T2* at, T2 value) {                                          \
+    typedef E Pair __attribute__((ext_vector_type(2)));                                             \
+    Pair pair;                                                                                      \
+    __builtin_memcpy(&pair, &value, sizeof pair);                                                   \
+    pair = builtin(reinterpret_cast<Pair*>(at), pair);                                              \
+    __builtin_memcpy(&value, &pair, sizeof pair);                                                   \
+    return value;                                                                                   \
+  }
+#else
+#define KW_ATOMIC_PAIR(T2, builtin, E)                                                              \
+  inline T2 unsafeAtomicAdd(T2* at, T2 value) {                                                     \
+    unsigned* word = reinterpret_cast<unsigned*>(at);                                               \
+    unsigned seen = __hip_atomic_load(word, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT);            \
+    for (;;) {                                                                                      \
+      T2 before = __builtin_bit_cast(T2, seen);                                                     \
+      const unsigned found = atomicCAS(word, seen, __builtin_bit_cast(unsigned, before + value));   \
+      if (found == seen) return before;                                                             \
+      seen = found;                                                                                 \
+    }                                                                                               \
+  }
+#endif
