@@ -29,7 +29,7 @@ from sandbox.verdict import (
 )
 
 Row = dict[str, Any]
-_NOT_COLUMNS = {"kernel", "target", "mfma", "memory", "threads", "bank_conflict", "loops", "advice"}
+_NOT_COLUMNS = {"kernel", "target", "mfma", "memory", "language", "threads", "bank_conflict", "loops", "advice"}
 
 
 def attempt_row(attempt: Attempt, run: RunStarted, code: str | None) -> Row:

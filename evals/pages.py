@@ -7,6 +7,7 @@ from functools import cache
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 
 from evals.visible import visible
+from sandbox.trust import ranking_words, words
 
 MICRO = "\N{MICRO SIGN}s"
 
@@ -54,5 +55,8 @@ def _environment() -> Environment:
     )
     environment.filters["figure"] = figure
     environment.filters["short"] = short
+    environment.filters["capitalize_first"] = lambda text: text[:1].upper() + text[1:]
     environment.globals["time_text"] = time_text
+    environment.globals["trust_words"] = words
+    environment.globals["ranking_words"] = ranking_words
     return environment

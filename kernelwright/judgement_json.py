@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, assert_never
 
 from problems.spec import Case, Problem
+from sandbox.trust import words
 from sandbox.verdict import (
     BuildFailed,
     CaseCheck,
@@ -38,6 +39,7 @@ def judged(problem: Problem, judgement: Judgement) -> dict[str, Any]:
         "score_us": score_us(problem, judgement),
         "board_score_us": board_score_us(problem, judgement),
         "time_kind": judgement.time_kind,
+        "estimate_trust": words(judgement),
         "flags": list(judgement.flags),
         "findings": _findings(judgement.verdict),
         "log": _log(judgement.verdict),

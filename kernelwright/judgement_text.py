@@ -7,10 +7,10 @@ from typing import Any
 from rich.table import Table
 
 from evals.report import readiness
-from kernelwright import judgement_json
+from kernelwright import inspection_text, judgement_json
 from kernelwright.console import escape, result_console, say, table
 from problems.spec import Problem
-from sandbox.verdict import Judgement, KernelRecord, Machine, Profile, board_score_us, score_us
+from sandbox.verdict import Judgement, Machine, Profile, board_score_us, score_us
 
 LOG_LINES = 40
 
@@ -28,10 +28,12 @@ def show(problem: Problem, judgement: Judgement) -> None:
     if said["cases"]:
         result_console().print(_cases(said["cases"]))
     say(f"score by the board's ranking: {score_words(problem, judgement)}")
+    if said["estimate_trust"]:
+        say(f"  {said['estimate_trust']}", "dim")
     if (board_us := board_score_us(problem, judgement)) is not None:
         say(f"timed as on the board: {board_us:.4g} us on {judgement.machine.chip}")
     if judgement.kernels:
-        result_console().print(kernels(judgement.kernels))
+        inspection_text.show(judgement.kernels)
     for profile in judgement.profiles:
         _profile(profile)
     for flag in judgement.flags:
@@ -65,21 +67,6 @@ def machine_words(machine: Machine) -> str:
         case "fake":
             place = "a stand-in answered; nothing ran"
     return f"{place}; torch {machine.torch}, triton {machine.triton}"
-
-
-def kernels(records: tuple[KernelRecord, ...]) -> Table:
-    """Registers, LDS, spills, occupancy and MFMA of each compiled kernel."""
-    shown = table("", "kernel", "target", "VGPR", "AGPR", "SGPR", "spills", "LDS B", "occupancy", "MFMA")
-    for record in records:
-        isa = record.isa
-        if isa is None:
-            shown.add_row(escape(record.name), record.target, escape(record.error or "no report"))
-            continue
-        mfma = ", ".join(f"{name} x{count}" for name, count in isa.mfma.items()) or "none"
-        figures = (isa.vgpr, isa.agpr, isa.sgpr, isa.vgpr_spills + isa.sgpr_spills, isa.lds_bytes)
-        occupancy = f"{isa.occupancy_waves} ({isa.occupancy_limit})"
-        shown.add_row(escape(record.name), record.target, *map(str, figures), occupancy, escape(mfma))
-    return shown
 
 
 def _profile(profile: Profile) -> None:

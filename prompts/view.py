@@ -6,9 +6,11 @@ Seeds and samples are left out, and so is everything about the judge's machine b
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import assert_never
 
+from sandbox.trust import words
 from sandbox.verdict import (
     BuildFailed,
     CaseCheck,
@@ -31,6 +33,7 @@ from sandbox.verdict import (
 # Where a library is installed tells a model nothing.
 _PACKAGES = re.compile(r'File "[^"\n]*/site-packages/')
 FAILED_CASES, LOG_LINES, LOG_CHARACTERS = 6, 60, 4000
+LOOPS, ADVICE = 2, 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +83,10 @@ class View:
     score_us: float | None
     kernels: tuple[IsaReport, ...]
     compile_errors: tuple[tuple[str, str], ...]
+    remarks: tuple[str, ...]
+    """Of the costliest loops, and advice on the compiled code; for the judged chip's target alone."""
+    trust: str
+    """How far estimated times can be trusted; empty for measured ones."""
 
 
 def view(kernel: Kernel, bounds_us: dict[str, float]) -> View:
@@ -105,7 +112,24 @@ def view(kernel: Kernel, bounds_us: dict[str, float]) -> View:
         compile_errors=tuple(
             (record.name, trimmed(record.error)) for record in said.kernels if record.error is not None
         ),
+        remarks=tuple(
+            remark
+            for record in said.kernels
+            if record.isa is not None and record.target == said.machine.arch
+            for remark in _remarks(record.isa)
+        ),
+        trust=words(said),
     )
+
+
+def _remarks(isa: IsaReport) -> Iterator[str]:
+    """What a kernel engineer would say of one kernel, a line each."""
+    for loop in isa.loops[:LOOPS]:
+        cycles = ", ".join(f"{name} {count:.4g}" for name, count in loop.cycles.items() if count)
+        yield f"{isa.kernel}: loop {loop.label}, cycles an iteration by pipe: {cycles}; {loop.binding} binds"
+    for advice in isa.advice[:ADVICE]:
+        where = f" (`{advice.instruction}`)" if advice.instruction else ""
+        yield f"{isa.kernel}: {advice.message}{where}; {advice.remedy}"
 
 
 def trimmed(log: str) -> str:

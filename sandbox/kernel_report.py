@@ -40,6 +40,7 @@ def report(kernel: RecordedKernel) -> IsaReport:
         barriers=by_pipe["barrier"],
         instructions=len(instructions),
         code_bytes=number(section(kernel).counts, r"; codeLenInByte = (\d+)"),
+        language="triton" if kernel.ttir else "hip",
         threads=kernel.block[0] * kernel.block[1] * kernel.block[2],
         bank_conflict=_bank_conflict(code),
         loops=loop_costs(chip, code, resident, kernel.num_warps),

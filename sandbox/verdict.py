@@ -68,6 +68,7 @@ class IsaReport(Frozen):
     barriers: int
     instructions: int
     code_bytes: int
+    language: Literal["triton", "hip"] = "triton"
     threads: int = 0
     """Of one workgroup; 0 in records from before it was kept."""
     bank_conflict: float = 1.0

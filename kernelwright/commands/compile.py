@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from kernelwright.commands.faults import told
-from kernelwright.console import result_console, say, say_json
+from kernelwright.console import say, say_json
 from kernelwright.options import AsJson, DeadlineS, ProblemName
 from kernelwright.status import Status
 from problems.spec import Problem
@@ -71,11 +71,11 @@ def report(problem: Problem, judgement: Judgement, target: str) -> dict[str, Any
 
 
 def _show(judgement: Judgement, target: str, found: dict[str, Any]) -> None:
-    from kernelwright.judgement_text import kernels
+    from kernelwright.inspection_text import show
 
     records = tuple(record for record in judgement.kernels if record.target == target)
     if records:
-        result_console().print(kernels(records))
+        show(records)
     else:
         say(f"no kernel was compiled for {target}")
     if not judgement.accepted:
