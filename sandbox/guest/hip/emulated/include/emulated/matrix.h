@@ -118,7 +118,7 @@ KW_BARE void run_mfma(Wave& wave, uint64_t lanes) {
   }
   if constexpr (sizeof(Out) == 8) {
     // blgp of f64 negates A, B or C (CDNA3 ISA, section 7.1.3).
-    auto negate = [&](auto& values) { for (auto& x : values) for (auto& y : x) for (auto& z : y) z = -z; };
+    auto negate = [&](auto& values) KW_BARE { for (auto& x : values) for (auto& y : x) for (auto& z : y) z = -z; };
     if (first.lanes & 1) negate(product.a);
     if (first.lanes & 2) negate(product.b);
     if (first.lanes & 4) negate(product.d);

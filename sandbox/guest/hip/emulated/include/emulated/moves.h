@@ -69,7 +69,7 @@ struct Swap {
   Pair result;
 };
 KW_BARE inline void run_swap(Wave& wave, uint64_t lanes) {
-  auto at = [&](int lane) -> Swap& { return *static_cast<Swap*>(wave.lanes[lane].operands); };
+  auto at = [&](int lane) KW_BARE -> Swap& { return *static_cast<Swap*>(wave.lanes[lane].operands); };
   for (uint64_t left = lanes; left; left &= left - 1) {
     int lane = __builtin_ctzll(left);
     Swap& mine = at(lane);

@@ -18,7 +18,7 @@ struct Scaled {
 };
 
 KW_BARE inline double value_of(const unsigned char* at, int format, int i) {
-  auto bits_at = [&](int bit, int count) {
+  auto bits_at = [&](int bit, int count) KW_BARE {
     unsigned word = at[bit / 8] | unsigned(at[bit / 8 + (bit / 8 < 31)]) << 8;
     return word >> bit % 8 & ((1u << count) - 1);
   };

@@ -17,18 +17,18 @@ template <int What>
 KW_BARE void run_count(Wave& wave, uint64_t) {
   Block& block = *wave.block;
   int result = What == 1;
-  auto each = [&](auto act) {
+  auto each = [&](auto act) KW_BARE {
     for (unsigned i = 0; i < block.count; i++) {
       Lane& lane = block.all[i];
       if (lane.wave->at_barrier >> lane.lane & 1) act(*static_cast<Count*>(lane.operands));
     }
   };
-  each([&](Count& mine) {
+  each([&](Count& mine) KW_BARE {
     if (What == 0) result += mine.value != 0;
     else if (What == 1) result &= mine.value != 0;
     else result |= mine.value != 0;
   });
-  each([&](Count& mine) { mine.result = result; });
+  each([&](Count& mine) KW_BARE { mine.result = result; });
 }
 template <int What>
 KW_INLINE int counted(int value) {
