@@ -126,10 +126,13 @@ class Device:
         torch.cuda.synchronize()
 
     def flush(self) -> None:
-        """Evict the inputs just written from the caches, and take away lines that a candidate made persist."""
+        """Take away lines that a candidate made persist, and evict the inputs just written from the caches.
+
+        In this order: the reset is not over when it returns, and nothing of ours may share the device with a timed call.
+        """
+        self._reset_persisting()
         self._sweep.fill_(1)
         torch.cuda.synchronize()
-        self._reset_persisting()
 
     @cached_property
     def _reset_persisting(self) -> Callable[[], Any]:

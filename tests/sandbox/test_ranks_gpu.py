@@ -1,5 +1,6 @@
 """Candidates on several GPUs, over NCCL or RCCL, on as many of the board's ranks as this machine has GPUs for."""
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,7 +14,9 @@ from sandbox.runner import Mode
 from sandbox.verdict import Measured, Passed, TimedOut, Verdict, WrongAnswer
 from tests.sandbox.test_ranks import ALONE, gemm_rs
 
-GPUS = len(list(Path("/dev").glob("nvidia[0-9]*"))) or len(list(Path("/dev/dri").glob("renderD*")))
+VISIBLE = os.environ.get("CUDA_VISIBLE_DEVICES") or os.environ.get("HIP_VISIBLE_DEVICES")
+THERE = len(list(Path("/dev").glob("nvidia[0-9]*"))) or len(list(Path("/dev/dri").glob("renderD*")))
+GPUS = len(VISIBLE.split(",")) if VISIBLE else THERE
 pytestmark = [
     pytest.mark.gpu,
     pytest.mark.skipif(GPUS < 2, reason=f"several ranks need 2 GPUs or more, there are {GPUS} here"),
