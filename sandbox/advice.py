@@ -27,6 +27,7 @@ SHORT_COVER_CYCLES = 500
 BAD_CONFLICT = 4.0
 """Twice may come of how lanes are grouped, which is not published."""
 _GLOBAL = tuple(f"{kind}_{way}" for kind in ("global", "buffer", "flat") for way in ("load", "store"))
+_FUNCTION = re.compile(r"v_(exp|log|rcp|rsq|sqrt|sin|cos)_f")
 _ODD = re.compile(r"[^A-Za-z0-9_\[\]:, .()|&+*-]")
 _SMALL_LDS = 64 << 10
 _WIDE_MFMA = re.compile(r"v_mfma_(?:scale_)?f32_\d+x\d+x\d+_?(?:\d+b_)?(?:bf16|f16|xf32|f32)")
@@ -129,8 +130,11 @@ def _no_mfma(sight: _Sight) -> Iterator[Advice]:
     if not loops or any(pipe(item.mnemonic) == "mfma" for item in sight.instructions):
         return
     busiest = max(loops, key=lambda loop: loop.own.valu_flops)
-    if busiest.own.lds + busiest.own.loads > 0:
-        at = next(i for i in range(busiest.first, busiest.last + 1) if arithmetic_flops(sight.instructions[i].mnemonic))
+    body = range(busiest.first, busiest.last + 1)
+    # What takes exponentials or roots is no plain product.
+    plain = not any(_FUNCTION.match(sight.instructions[i].mnemonic) for i in body)
+    if plain and busiest.own.lds + busiest.own.loads > 0:
+        at = next(i for i in body if arithmetic_flops(sight.instructions[i].mnemonic))
         fmas = busiest.own.valu_flops / 2 / LANES
         told = f"{fmas:.0f} multiply-adds a lane in a loop that loads its operands, and no matrix instruction"
         yield sight.say("no-mfma", at, told, "if this is a matrix product: tl.dot, or __builtin_amdgcn_mfma_*")
@@ -207,7 +211,8 @@ def _waves(sight: _Sight) -> Iterator[Advice]:
         yield sight.say(
             "half-wave", at, "a lane's number is counted over 32 lanes", "count both halves of the 64 lanes"
         )
-    if any(32 in mfma_tile(name) for name in names):
+    # Triton chooses its layouts itself; a 32 x 32 tile is made of lanes modulo 32.
+    if sight.kernel.ttir or any(32 in mfma_tile(name) for name in names):
         return
     for i, item in enumerate(sight.instructions):
         if item.mnemonic.startswith("v_and_b32") and re.search(r"\b(?:31|0x1f), v0$", item.operands):

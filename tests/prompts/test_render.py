@@ -4,8 +4,9 @@ from problems.chips import chip
 from problems.load import load, names
 from prompts import render
 from prompts.view import FAILED_CASES, LOG_CHARACTERS, Kernel, trimmed, view
-from sandbox.verdict import Crashed, Finding, Measured, Passed, Rejected, TimedOut, Untimed, WrongAnswer
-from tests.prompts.samples import FAILED, LARGE, PROBLEM, RIGHT, SMALL, SOURCE, WRONG, check, judgement
+from sandbox.inspection import Advice, LoopCost
+from sandbox.verdict import Crashed, Finding, KernelRecord, Measured, Passed, Rejected, TimedOut, Untimed, WrongAnswer
+from tests.prompts.samples import FAILED, ISA, LARGE, PROBLEM, RIGHT, SMALL, SOURCE, WRONG, check, judgement
 
 MI300X = chip("MI300X")
 
@@ -85,3 +86,20 @@ def test_every_verdict_has_its_words() -> None:
 
 def test_a_prompt_is_a_function_of_its_values() -> None:
     assert render.optimise(PROBLEM, MI300X, RIGHT) == render.optimise(PROBLEM, MI300X, RIGHT)
+
+
+def test_the_models_loops_and_advice_are_of_the_judged_target() -> None:
+    loop = LoopCost(
+        label=".LBB0_2", line=7, depth=1, instructions=9, cycles={"mfma": 64.0, "lds": 256.0, "vmem": 0.0},
+        binding="lds", waves_per_simd=2,
+    )  # fmt: skip
+    told = Advice(rule="bank-conflict", line=9, instruction="ds_read_b64 v1, v2", message="banks meet", remedy="pad")
+    isa = ISA.model_copy(update={"loops": (loop,), "advice": (told,)})
+    here, other = (
+        KernelRecord(name="mm", target=target, launches=1, isa=isa.model_copy(update={"target": target}))
+        for target in ("gfx942", "gfx950")
+    )
+    judged = RIGHT.judgement.model_copy(update={"kernels": (here, other)})
+    prompt = render.optimise(PROBLEM, chip("MI300X"), Kernel(RIGHT.source, judged, 92.5))
+    assert prompt.count("- mm: loop .LBB0_2, cycles an iteration by pipe: mfma 64, lds 256; lds binds") == 1
+    assert prompt.count("- mm: banks meet (`ds_read_b64 v1, v2`); pad") == 1
