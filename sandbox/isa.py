@@ -36,6 +36,8 @@ class Loop:
     """Of its first instruction in the whole text."""
     covered_cycles: float
     """Work of the wave between its last load from memory and the wait for it; 0 without a load."""
+    reloads: int
+    """Waits of one pass for registers that come back from scratch memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +138,7 @@ def _stream(body: str, first_line: int, target: str, block: tuple[int, int, int]
             label=span.label,
             line=instructions[span.first].line + first_line - 1,
             covered_cycles=_covered(instructions, costs, bodies[i]),
+            reloads=_reloads([instructions[index] for index in bodies[i]]),
         )
         for i, span in enumerate(spans)
     )
@@ -181,6 +184,16 @@ def _covered(instructions: tuple[Instruction, ...], costs: list[Cost], body: lis
         later += int(costs[i].loads + (costs[i].store_bytes > 0))
         busy += costs[i].mfma_cycles + costs[i].valu_cycles or 4.0 * costs[i].instructions
     return busy
+
+
+def _reloads(body: list[Instruction]) -> int:
+    """Waits for memory with a load from scratch before them since the last one."""
+    waits, loaded = 0, False
+    for item in body:
+        loaded = loaded or item.mnemonic.startswith("scratch_load")
+        if loaded and item.mnemonic == "s_waitcnt" and "vmcnt" in item.operands:
+            waits, loaded = waits + 1, False
+    return waits
 
 
 def number(text: str, pattern: str, default: int | None = None) -> int:

@@ -163,8 +163,8 @@ def _waiting_cycles(kernel: RecordedKernel, wave: WaveWork, moved: Traffic) -> f
         hidden = busy * max(0, kernel.num_stages - 1) if loop.pipelined else loop.covered_cycles
         cycles += loop.runs * max(0.0, latency - hidden) * (1 if body.loads else 0)
         cycles += loop.runs * LDS_LATENCY * (1 if body.lds else 0)
-        # A spilled register comes back through L1; the reloads of one pass are waited for together.
-        cycles += loop.runs * L2_LATENCY * (1 if body.scratch_bytes else 0)
+        # What the waves of a unit spill does not fit into its L1: a spilled register comes back from L2.
+        cycles += loop.runs * L2_LATENCY * loop.reloads
     return cycles
 
 

@@ -44,6 +44,8 @@ class LoopRuns:
     """Whether Triton made its loads for a later iteration."""
     covered_cycles: float = 0.0
     """Without that, work between its last load and the wait for it; see `sandbox.isa.Loop`."""
+    reloads: int = 0
+    """Waits of one pass for spilled registers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +107,7 @@ def wave_work(code: Stream, work: ProgramWork, kernel: RecordedKernel) -> WaveWo
         LoopRuns(
             body=loop.own,
             runs=count,
+            reloads=loop.reloads,
             pipelined=kernel.num_stages >= 2 and loop.own.mfma > 0,
             # Triton's own text says how it pipelined; clang's has to be looked at.
             covered_cycles=0.0 if kernel.ttir else loop.covered_cycles,

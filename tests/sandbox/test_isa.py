@@ -39,6 +39,10 @@ def test_spills_and_agprs_are_seen() -> None:
     assert (found.vgpr, found.agpr, found.vgpr_spills, found.scratch_bytes) == (256, 256, 82, 68)
     assert (found.occupancy_waves, found.occupancy_limit) == (1, "vgpr")
     assert read_registers(evidence().kernels[3]).total == 512
+    (loop,) = stream(evidence().kernels[3]).loops
+    body = evidence().kernels[3].amdgcn.splitlines()[loop.line - 1 :]
+    # Every reload in the loop is waited for by itself or with its neighbours.
+    assert 0 <= loop.reloads <= sum("scratch_load" in line for line in body)
 
 
 def test_loop_of_the_matmul() -> None:

@@ -174,3 +174,18 @@ def test_a_symbol_without_code() -> None:
     with pytest.raises(IsaError, match="no code"):
         listing(hollow, "copy")
     assert stream(kernel("copy")).loops == ()
+
+
+def test_reloads_and_cover_are_read_from_the_waits() -> None:
+    """Two loads of spilled registers with a wait each; the last tile's load is covered by one 32-cycle MFMA."""
+    text = ".LBB0_1:\n\tscratch_load_dword v1, off, off\n\ts_waitcnt vmcnt(0)\n"
+    text += "\tscratch_load_dword v2, off, off offset:4\n"
+    text += "\ts_waitcnt vmcnt(0)\n\tglobal_load_dwordx4 v[4:7], v8, s[0:1]\n"
+    text += "\tv_mfma_f32_32x32x8_f16 v[16:31], v[10:11], v[12:13], v[16:31]\n\ts_waitcnt vmcnt(0)\n"
+    text += "\ts_cbranch_scc1 .LBB0_1\n\ts_endpgm\n"
+    (loop,) = stream(replace(kernel("copy"), amdgcn=text)).loops
+    assert (loop.reloads, loop.covered_cycles, loop.own.scratch_bytes) == (2, 32, 512)
+    later = text.replace("v[16:31]\n\ts_waitcnt vmcnt(0)\n", "v[16:31]\n")
+    (loop,) = stream(replace(kernel("copy"), amdgcn=later)).loops
+    # Now the first wait of the next pass is the one that needs it.
+    assert loop.covered_cycles == 32 + 4 + 4
