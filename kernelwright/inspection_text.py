@@ -31,12 +31,12 @@ def kernels(records: tuple[KernelRecord, ...]) -> Table:
     for record in records:
         isa = record.isa
         if isa is None:
-            shown.add_row(escape(record.name), record.target, escape(record.error or "no report"))
+            shown.add_row(escape(_short(record.name)), record.target, escape(record.error or "no report"))
             continue
         mfma = ", ".join(f"{name} x{count}" for name, count in isa.mfma.items()) or "none"
         figures = (isa.vgpr, isa.agpr, isa.sgpr, isa.vgpr_spills + isa.sgpr_spills, isa.lds_bytes)
         occupancy = f"{isa.occupancy_waves} ({isa.occupancy_limit})"
-        shown.add_row(escape(record.name), record.target, *map(str, figures), occupancy, escape(mfma))
+        shown.add_row(escape(_short(record.name)), record.target, *map(str, figures), occupancy, escape(mfma))
     return shown
 
 
@@ -49,7 +49,7 @@ def loops(reports: list[IsaReport]) -> Table:
         name = next(iter(by_target.values())).kernel
         for index in range(min(LOOPS, max(len(report.loops) for report in by_target.values()))):
             found = [by_target[target].loops[index : index + 1] if target in by_target else () for target in targets]
-            rows[escape(name), str(index + 1), *(_cycles(cell[0]) if cell else "" for cell in found)] = None
+            rows[escape(_short(name)), str(index + 1), *(_cycles(cell[0]) if cell else "" for cell in found)] = None
     for row in rows:
         shown.add_row(*row)
     return shown
@@ -65,7 +65,12 @@ def advice(reports: list[IsaReport]) -> Iterator[str]:
             text, count = told.get(key, (f"{item.message}{where}; {item.remedy}", 0))
             told[key] = text, count + 1
     for (kernel, target, rule), (text, count) in told.items():
-        yield f"{kernel}, {target}: {text} ({rule}{f', {count} times' if count > 1 else ''})"
+        yield f"{_short(kernel)}, {target}: {text} ({rule}{f', {count} times' if count > 1 else ''})"
+
+
+def _short(name: str) -> str:
+    """A C++ kernel without its parameters, which would push every figure off the screen."""
+    return name.partition("(")[0] or name
 
 
 def _specialisations(reports: list[IsaReport]) -> Iterator[dict[str, IsaReport]]:

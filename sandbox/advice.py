@@ -15,11 +15,11 @@ from sandbox.inspection import Advice, Rule
 from sandbox.instructions import Instruction
 from sandbox.isa import Loop, Registers, Stream, chip_for, instructions_of, lds_of, section
 from sandbox.occupancy import Occupancy
-from sandbox.pipes import LANES, arithmetic_flops, mfma_tile, pipe, vmem_bytes
+from sandbox.pipes import LANES, Cost, arithmetic_flops, mfma_tile, pipe, vmem_bytes
 
 MAX_ADVICE = 24
 FEWEST_FMAS = 8
-"""Multiply-adds in a loop before it is taken for a matrix product without matrix units."""
+"""Multiply-adds of a loop that is taken for a matrix product, however few its loads."""
 NEAR_STEP = 16
 """Registers over an occupancy step that are worth saving."""
 SHORT_COVER_CYCLES = 500
@@ -126,18 +126,23 @@ def _fp8_upcast(sight: _Sight) -> Iterator[Advice]:
 
 
 def _no_mfma(sight: _Sight) -> Iterator[Advice]:
-    loops = [loop for loop in sight.code.loops if loop.own.valu_flops >= 2 * LANES * FEWEST_FMAS]
+    loops = [loop for loop in sight.code.loops if _multiplies(loop.own)]
     if not loops or any(pipe(item.mnemonic) == "mfma" for item in sight.instructions):
         return
     busiest = max(loops, key=lambda loop: loop.own.valu_flops)
     body = range(busiest.first, busiest.last + 1)
     # What takes exponentials or roots is no plain product.
-    plain = not any(_FUNCTION.match(sight.instructions[i].mnemonic) for i in body)
-    if plain and busiest.own.lds + busiest.own.loads > 0:
+    if not any(_FUNCTION.match(sight.instructions[i].mnemonic) for i in body):
         at = next(i for i in body if arithmetic_flops(sight.instructions[i].mnemonic))
         fmas = busiest.own.valu_flops / 2 / LANES
         told = f"{fmas:.0f} multiply-adds a lane in a loop that loads its operands, and no matrix instruction"
         yield sight.say("no-mfma", at, told, "if this is a matrix product: tl.dot, or __builtin_amdgcn_mfma_*")
+
+
+def _multiplies(body: Cost) -> bool:
+    """Whether a loop looks like a product: many multiply-adds of loaded operands, or two loads for each."""
+    fmas, loads = body.valu_flops / 2 / LANES, body.loads + body.lds
+    return loads > 0 and (fmas >= FEWEST_FMAS or 1 <= fmas <= loads / 2)
 
 
 def _bank_conflicts(sight: _Sight) -> Iterator[Advice]:

@@ -66,7 +66,8 @@ def words(judgement: Judgement) -> str:
     chip, language = judgement.machine.chip, language_of(judgement)
     found = trust(chip, language)
     if found is None:
-        return f"the order of estimates of {_NAMES[language]} kernels for {chip} was never held against published times ({PAGE})"
+        what = f"the order of estimates of {_NAMES[language]} kernels for {chip}"
+        return f"{what} was never held against published times ({PAGE})"
     return (
         f"estimates of {_NAMES[language]} kernels for {chip}: rank correlation with published times {found.within:.2f} "
         f"within one task, {found.within_faster_half:.2f} among its faster half ({found.kernels} kernels, "
