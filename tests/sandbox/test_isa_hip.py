@@ -1,17 +1,21 @@
 """Clang's assembly is read as Triton's is: several kernels in a file, LDS of two kinds, and advice that fits."""
 
 import gzip
+import json
 from dataclasses import replace
 from functools import cache
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from problems.chips import chip
 from problems.spec import Case, Work
 from sandbox.banks import conflict, sectors
+from sandbox.checker.kernels import UNREADABLE
 from sandbox.estimate import estimate
-from sandbox.evidence import RecordedKernel, RecordedLaunch
+from sandbox.evidence import EvidenceError, RecordedKernel, RecordedLaunch, parse
 from sandbox.instructions import loop_spans, read_instructions
 from sandbox.isa import IsaError, stream
 from sandbox.kernel_report import report
@@ -189,3 +193,44 @@ def test_reloads_and_cover_are_read_from_the_waits() -> None:
     (loop,) = stream(replace(kernel("copy"), amdgcn=later)).loops
     # Now the first wait of the next pass is the one that needs it.
     assert loop.covered_cycles == 32 + 4 + 4
+
+
+def test_blocks_are_read_strictly() -> None:
+    payload = json.loads(gzip.decompress((DATA / "evidence_gfx942.json.gz").read_bytes()))
+    payload["kernels"], payload["launches"] = payload["kernels"][:1], []
+    assert parse(json.dumps(payload).encode()).kernels[0].block == (256, 1, 1)
+    payload["kernels"][0]["metadata"]["block"] = [32, 8, 1]
+    assert parse(json.dumps(payload).encode()).kernels[0].block == (32, 8, 1)
+    for odd in ([32, 8], [0, 8, 1], "32", [32, 8.5, 1]):
+        payload["kernels"][0]["metadata"]["block"] = odd
+        with pytest.raises(EvidenceError, match="block"):
+            parse(json.dumps(payload).encode())
+
+
+NOISE = (
+    "",
+    ".LBB2_5:",
+    "\ts_branch .LBB2_5",
+    "\tds_read_b64 v[0:1], v0 offset:99999999999999999999",
+    "\tv_mul_lo_u32 v0",
+    "\tv_lshlrev_b32_e32 v0, 31, v0",
+    "9" * 400,
+    ".amdgpu_metadata",
+    "\tds_read2_b x, v0",
+    "\tv_mov_b32 v9, v0",
+)
+
+
+@pytest.mark.slow
+@settings(max_examples=120, deadline=None)
+@given(st.integers(1, 6), st.data())
+def test_damaged_assembly_gives_a_report_or_a_reason(index: int, data: st.DataObject) -> None:
+    lines = assembly().splitlines()
+    at = data.draw(st.integers(0, len(lines) - 1))
+    cut = data.draw(st.integers(0, 3))
+    text = "\n".join([*lines[:at], data.draw(st.sampled_from(NOISE)), *lines[at + cut :]])
+    damaged = replace(kernel(symbols(assembly())[index], 64, 2560), amdgcn=text)
+    try:
+        assert report(damaged).instructions > 0
+    except (IsaError, *UNREADABLE):
+        pass
