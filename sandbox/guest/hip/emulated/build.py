@@ -18,8 +18,9 @@ DEADLINE_S = 300.0
 _HOOKS = (
     *("-fsanitize=kernel-address", "-mllvm", "-asan-instrumentation-with-call-threshold=0"),
     *("-mllvm", "-asan-stack=0", "-mllvm", "-asan-globals=0", "-mllvm", "-asan-kernel-mem-intrinsic-prefix=1"),
+    *("-mllvm", "-asan-opt-same-temp=0"),
 )
-"""A call into the runtime before each access. Stack frames and globals keep their layout."""
+"""A call into the runtime before each access, also where a read of the same place came before. Layouts stay."""
 _COMMON = ("-std=c++20", "-O2", "-g1", "-fPIC", "-fno-omit-frame-pointer", "-fno-color-diagnostics", "-Wno-everything")
 
 

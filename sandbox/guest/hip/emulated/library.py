@@ -145,6 +145,10 @@ class Library:
         options.exited_lanes_arrive, options.deadlock_s = int(exited_lanes_arrive), deadlock_s
         self.handle.kw_on_launch(self._callback)
 
+    def be_rank(self, number: int) -> None:
+        """Launches of the calling OS thread are that rank's; ranks of one process run in threads of their own."""
+        self.handle.kw_set_device(number)
+
     def ranges(self, ranges: Iterable[tuple[int, int, str]]) -> None:
         """Storage of tensors as (address, bytes, name). While any is known, kernels may touch nothing else."""
         for begin, size, name in ranges:

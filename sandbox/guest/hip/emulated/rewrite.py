@@ -270,7 +270,7 @@ def _orders(orders: list[str], whole: str) -> str:
     if not orders:
         return "((void)0)"
     if all(order.startswith(_WAITS) for order in orders):
-        return "((void)0)"
+        return "__kw_wait()" if any(order.startswith("s_waitcnt") for order in orders) else "((void)0)"
     if [order.split()[0] for order in orders if not order.startswith(_WAITS)] == ["s_barrier"]:
         return "__builtin_amdgcn_s_barrier()"
     told = " ".join(orders)[:80].replace('"', "'").replace("\\", "")

@@ -48,6 +48,7 @@ Resident::Resident(const Launch& spec) {
 }
 
 Resident::~Resident() {
+  if (options.check) race_drop_block(*this);
   munmap(stacks, stacks_bytes);
   munmap(lds, lds_bytes);
   munmap(shadow, shadow_bytes);

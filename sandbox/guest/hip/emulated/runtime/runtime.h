@@ -13,33 +13,6 @@ namespace kw {
 constexpr size_t stack_bytes = 64 << 10;
 constexpr unsigned wave_size = 64;
 
-/** A block with its fibers: what a worker keeps for it. */
-struct Resident : Block {
-  std::vector<Lane> lanes;
-  std::vector<Wave> waves;
-  char* stacks = nullptr;
-  size_t stacks_bytes = 0;
-  size_t lds_bytes = 0, shadow_bytes = 0, lds_used = 0, lds_end = 0;
-  std::vector<int> offsets;  // by Site::number; -1: not yet
-  void* scheduler = nullptr;
-  unsigned alive = 0;
-  bool polled = false;  // a lane gave way to others while it waited for memory
-  uint64_t passes = 0;
-  Clocks* clocks = nullptr;
-
-  explicit Resident(const Launch& launch);
-  ~Resident();
-  Resident(const Resident&) = delete;
-  void begin(const Launch& launch, uint64_t number);
-  enum class State { finished, paused, stopped };
-  /** Runs until it has finished, or nothing in it can go on without the rest of the world. */
-  State run();
-
- private:
-  void release_barrier();
-  void divergent(const Wave& wave) const;
-};
-
 /** What happened to a kernel. Fixed sizes: read from Python with ctypes. */
 struct Place {
   uint64_t address;  // of the code
@@ -53,6 +26,37 @@ struct Fault {
   char message[2048];
   uint32_t places;
   Place at[8];
+};
+
+/** A block with its fibers: what a worker keeps for it. */
+struct Resident : Block {
+  std::vector<Lane> lanes;
+  std::vector<Wave> waves;
+  char* stacks = nullptr;
+  size_t stacks_bytes = 0;
+  size_t lds_bytes = 0, shadow_bytes = 0, lds_used = 0, lds_end = 0;
+  std::vector<int> offsets;  // by Site::number; -1: not yet
+  void* scheduler = nullptr;
+  unsigned alive = 0;
+  bool polled = false;  // a lane gave way to others while it waited for memory
+  uint64_t passes = 0;
+  void* cells = nullptr;  // of the checking mode
+  struct {
+    Place place;
+    std::string message;
+  } early_read{};  // the first read of LDS that nobody had written
+
+  explicit Resident(const Launch& launch);
+  ~Resident();
+  Resident(const Resident&) = delete;
+  void begin(const Launch& launch, uint64_t number);
+  enum class State { finished, paused, stopped };
+  /** Runs until it has finished, or nothing in it can go on without the rest of the world. */
+  State run();
+
+ private:
+  void release_barrier();
+  void divergent(const Wave& wave) const;
 };
 
 void fault(const char* kind, const void* code, const char* format, ...) __attribute__((format(printf, 3, 4)));
@@ -94,6 +98,7 @@ void race_access(Lane& lane, uintptr_t address, size_t bytes, bool write, bool i
 void race_barrier(Resident& block);
 void race_begin_block(Resident& block, uint64_t number);
 void race_end_block(Resident& block);
+void race_drop_block(Resident& block);
 void race_begin_launch(const Launch& launch);
 void race_end_launch(const Launch& launch);
 void lds_read(Lane& lane, uintptr_t offset, size_t bytes, const void* code);

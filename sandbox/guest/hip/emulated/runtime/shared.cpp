@@ -83,13 +83,29 @@ KW_RUNTIME int kw_release(void* at) {
   return 0;
 }
 
+namespace kw {
+
+/** The allocation that holds an address, or what is made of the tensor there: whole pages, with whatever else they hold. */
+static std::pair<uintptr_t, Allocation*> holder(uintptr_t at) {
+  auto after = allocations.upper_bound(at);
+  if (after != allocations.begin()) {
+    auto& [begin, allocation] = *std::prev(after);
+    if (at < begin + allocation.mapped) return {begin, &allocation};
+  }
+  Range range = find_range(at);
+  if (range.begin == range.end) return {0, nullptr};
+  uintptr_t begin = range.begin & ~(page - 1), end = (range.end + page - 1) & ~(page - 1);
+  return {begin, &(allocations[begin] = {end - begin, end - begin, "", kw_device()})};
+}
+
+}  // namespace kw
+
 /** A handle for another process. Memory becomes a file's when it is first handed out: its pages are put in its place. */
 KW_RUNTIME int kw_export(char* out, void* at) {
   std::lock_guard guard(allocating);
-  auto after = allocations.upper_bound(uintptr_t(at));
-  if (after == allocations.begin()) return 1;
-  auto& [begin, allocation] = *--after;
-  if (uintptr_t(at) >= begin + allocation.mapped) return 1;
+  auto [begin, found] = holder(uintptr_t(at));
+  if (!found) return 1;
+  Allocation& allocation = *found;
   if (allocation.path.empty()) {
     allocation.path = new_path();
     char* file = map_file(allocation.path, allocation.mapped, O_RDWR | O_CREAT | O_EXCL);

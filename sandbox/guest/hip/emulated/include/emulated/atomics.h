@@ -24,7 +24,7 @@ template <class T>
 KW_INLINE void before(const volatile T* at, int order, int scope, int what) {
   if (!lane()) return;
   kw_touch(const_cast<const T*>(at), sizeof(T), what & writes ? 1 : 0, scope);
-  if (what & writes) kw_synchronise(const_cast<const T*>(at), sizeof(T), order, scope, writes);
+  if (what & writes) kw_synchronise(const_cast<const T*>(at), sizeof(T), order, scope, what);
 }
 template <class T>
 KW_INLINE void after(const volatile T* at, int order, int scope, bool wrote) {
@@ -121,7 +121,7 @@ constexpr int scoped(int number) { return number == 0 ? of_system : number == 1 
 #define __atomic_fetch_add(at, value, order) ::kw::fetch_add(at, value, order, ::kw::of_system)
 #define __atomic_fetch_sub(at, value, order) ::kw::fetch_sub(at, value, order, ::kw::of_system)
 #define __atomic_fetch_or(at, value, order) ::kw::fetch_or(at, value, order, ::kw::of_system)
-#define __atomic_thread_fence(order) kw_fence(order, ::kw::of_system)
+#define __atomic_thread_fence(order) __kw_fence(order, ::kw::of_system)
 
 // CUDA's spelling: relaxed, of the device; `_system` and `_block` say otherwise.
 #define KW_ATOMIC(name, act)                                                                                             \

@@ -54,13 +54,22 @@ KW_INLINE int __syncthreads_count(int value) { return kw::counted<0>(value); }
 KW_INLINE int __syncthreads_and(int value) { return kw::counted<1>(value); }
 KW_INLINE int __syncthreads_or(int value) { return kw::counted<2>(value); }
 KW_INLINE void __builtin_amdgcn_s_barrier() { kw_barrier(nullptr, nullptr); }
-#define __builtin_amdgcn_fence(order, scope, ...) kw_fence(order, ::kw::scope_of(scope))
-KW_INLINE void __threadfence() { kw_fence(kw::sequential, kw::of_device); }
-KW_INLINE void __threadfence_block() { kw_fence(kw::sequential, kw::of_block); }
-KW_INLINE void __threadfence_system() { kw_fence(kw::sequential, kw::of_system); }
 
-// Orders within one wave and schedules: nothing to do where every access is done before the next begins.
-KW_INLINE void __builtin_amdgcn_s_waitcnt(int) {}
+// The machine's lanes run in step, ours one after the other: where a wave waits for its own accesses, they meet.
+KW_INLINE void __kw_wait() {
+  if (kw::lane()) kw_meet(kw::run_nothing, nullptr);
+}
+KW_INLINE void __kw_fence(int order, int scope) {
+  kw_fence(order, scope);
+  __kw_wait();
+}
+#define __builtin_amdgcn_fence(order, scope, ...) __kw_fence(order, ::kw::scope_of(scope))
+KW_INLINE void __threadfence() { __kw_fence(kw::sequential, kw::of_device); }
+KW_INLINE void __threadfence_block() { __kw_fence(kw::sequential, kw::of_block); }
+KW_INLINE void __threadfence_system() { __kw_fence(kw::sequential, kw::of_system); }
+KW_INLINE void __builtin_amdgcn_s_waitcnt(int) { __kw_wait(); }
+
+// Schedules: nothing to do where every access is done before the next begins.
 KW_INLINE void __builtin_amdgcn_sched_barrier(int) {}
 KW_INLINE void __builtin_amdgcn_sched_group_barrier(int, int, int) {}
 KW_INLINE void __builtin_amdgcn_iglp_opt(int) {}
