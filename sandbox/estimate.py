@@ -12,6 +12,7 @@ from problems.spec import Case, Work
 from sandbox.evidence import RecordedKernel, RecordedLaunch
 from sandbox.isa import IsaError
 from sandbox.launch import LaunchTime, NoEstimate, launch_time
+from sandbox.shares import shares
 from sandbox.verdict import Estimated, Untimed
 
 MIN_COVERED = 0.5
@@ -61,7 +62,7 @@ def kernel_for(chip: Chip, launch: RecordedLaunch, kernels: Sequence[RecordedKer
 
 def _identity(kernel: RecordedKernel) -> tuple[object, ...]:
     options = {name: value for name, value in kernel.options.items() if name != "arch"}
-    return (kernel.name, kernel.signature, kernel.constants, kernel.num_warps, kernel.num_stages, options)
+    return (kernel.name, kernel.signature, kernel.constants, kernel.num_warps, kernel.num_stages, kernel.block, options)
 
 
 def _launch_times(
@@ -71,20 +72,21 @@ def _launch_times(
     if chip.vendor != "amd":
         raise NoEstimate(f"no estimate model for {chip.name} ({chip.arch}); it has to be measured")
     found: dict[tuple[object, ...], LaunchTime] = {}
+    own = [launch for launch in launches if not launch.tuning]
+    works = shares(work, [(kernel_for(chip, launch, kernels), launch) for launch in own])
 
-    def time_of(launch: RecordedLaunch) -> LaunchTime:
+    def time_of(launch: RecordedLaunch, part: Work) -> LaunchTime:
         key = (launch.kernel, launch.grid, tuple(launch.args.items()))
         if key not in found:
             if len(found) >= MAX_LAUNCHES:
                 raise NoEstimate(f"over {MAX_LAUNCHES} different launches in one call")
-            found[key] = launch_time(chip, work, kernel_for(chip, launch, kernels), launch)
+            found[key] = launch_time(chip, part, kernel_for(chip, launch, kernels), launch)
         return found[key]
 
     tried = [launch for launch in launches if launch.tuning]
     return [
-        min((time_of(one) for one in (launch, *tried) if _tunes(one, launch, kernels)), key=lambda time: time.us)
-        for launch in launches
-        if not launch.tuning
+        min((time_of(one, part) for one in (launch, *tried) if _tunes(one, launch, kernels)), key=lambda time: time.us)
+        for launch, part in zip(own, works, strict=True)
     ]
 
 

@@ -21,6 +21,7 @@ from sandbox.isa import IsaError, stream
 from sandbox.kernel_report import report
 from sandbox.lanes import addresses
 from sandbox.listing import base_name, listing, symbols
+from sandbox.shares import shares
 from sandbox.verdict import Estimated, IsaReport, Timing, Untimed
 from tests.sandbox.recorded import DATA, evidence
 
@@ -234,3 +235,16 @@ def test_damaged_assembly_gives_a_report_or_a_reason(index: int, data: st.DataOb
         assert report(damaged).instructions > 0
     except (IsaError, *UNREADABLE):
         pass
+
+
+def test_a_cases_work_goes_to_the_kernels_that_multiply() -> None:
+    """Of a matrix kernel, a vector one and a copy, the first does it all; two matrix launches share by their waves."""
+    matrix, vector = kernel(symbols(assembly())[3], 64, 2560), kernel("vector_gemm", 256)
+    copying, work = kernel("copy", 256), Work(flops={"fp8": 1e12}, bytes=1e9)
+    launch = RecordedLaunch(kernel=0, grid=(64, 64, 1), args={}, call=0, tuning=False)
+    given = shares(work, [(matrix, launch), (vector, launch), (copying, launch)])
+    assert [part.flops for part in given] == [{"fp8": 1e12}, {}, {}]
+    assert [part.flops for part in shares(work, [(vector, launch), (copying, launch)])] == [{"fp8": 1e12}, {}]
+    quarter = replace(launch, grid=(64, 16, 1))
+    assert [part.flops["fp8"] for part in shares(work, [(matrix, launch), (matrix, quarter)])] == [8e11, 2e11]
+    assert shares(work, [(evidence().kernels[1], launch), (copying, launch)]) == [work, work]
