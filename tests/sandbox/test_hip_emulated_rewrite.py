@@ -15,11 +15,14 @@ def test_a_launch_keeps_its_lines_and_arguments() -> None:
     assert made.startswith('#define S "<<<"')
 
 
-def test_a_kernel_that_is_no_template_is_known_by_its_address() -> None:
+def test_a_kernel_whose_template_arguments_are_all_told_is_known_by_its_address() -> None:
     source = "__global__ __launch_bounds__(64) void k(int* p) {}\ntemplate <int N> __global__ void t() {}\n"
     made = rewrite(source + "void f() { k<<<1, 64>>>(p); t<3><<<1, 64>>>(); hipLaunchKernelGGL(k, 1, 64, 0, 0, p); }")
-    assert made.count("(const void*)&k,") == 2
-    assert '::kw::start("t<3>", nullptr' in made
+    assert made.count("(const void*)&k,") == 2 and "(const void*)&t<3>," in made
+    deduced = rewrite(
+        "template <class T, int N = 2> __global__ void d(T x) {}\nvoid f() { d<<<1, 64>>>(1); d<int><<<1, 64>>>(1); }"
+    )
+    assert '::kw::start("d", nullptr' in deduced and "(const void*)&d<int>," in deduced
 
 
 def test_shared_variables() -> None:

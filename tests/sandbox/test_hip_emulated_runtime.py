@@ -62,6 +62,16 @@ __global__ void meet(int* count, int* out) {
 }
 extern "C" void go_meet(int* count, int* out, int blocks) { meet<<<blocks, 64>>>(count, out); }
 
+// The compiler would like to copy the barrier into both branches.
+__global__ void copied(const float* x, float* out, int n) {
+  __shared__ float kept[256];
+  int t = threadIdx.x;
+  kept[t] = t < n ? x[t] * 2 : 0;
+  __syncthreads();
+  out[t] = kept[255 - t];
+}
+extern "C" void go_copied(const float* x, float* out, int n) { copied<<<1, 256>>>(x, out, n); }
+
 __global__ void stuck(int* flag) {
   while (__hip_atomic_load(flag, __ATOMIC_ACQUIRE, __HIP_MEMORY_SCOPE_AGENT) == 0) {}
 }
@@ -103,6 +113,12 @@ def test_dynamic_shared_memory_and_a_counting_barrier(made: library.Library) -> 
     assert torch.equal(out, torch.roll(x, -65) + 117)
 
 
+def test_a_barrier_after_a_branch_is_one_barrier(made: library.Library) -> None:
+    x, out = torch.arange(200, dtype=torch.float32), torch.zeros(256)
+    emulation.call(made, "go_copied", x=x, out=out, n=200)
+    assert torch.equal(out, torch.cat([2 * x, torch.zeros(56)]).flip(0))
+
+
 def test_blocks_that_wait_for_each_other_all_run(made: library.Library) -> None:
     count, out = torch.zeros(1, dtype=torch.int32), torch.zeros(100, 64, dtype=torch.int32)
     emulation.call(made, "go_meet", count=count, out=out, blocks=100)
@@ -123,7 +139,7 @@ def test_launches_are_told_and_not_run_where_only_they_are_asked_for() -> None:
     made.handle.go_turn(None, None)
     assert [(launch.kernel, launch.grid, launch.block, launch.shared_bytes) for launch in seen] == [
         ("_Z3sumPKfPfi", (4, 1, 1), (256, 1, 1), 0),
-        ("turn<65>", (1, 1, 1), (128, 1, 1), 512),
+        ("_Z4turnILi65EEvPKiPi", (1, 1, 1), (128, 1, 1), 512),
     ]
     assert seen[0].args == {"2": 1000}
 

@@ -21,6 +21,12 @@ _HOOKS = (
     *("-mllvm", "-asan-opt-same-temp=0"),
 )
 """A call into the runtime before each access, also where a read of the same place came before. Layouts stay."""
+_LANES = (
+    *("-mllvm", "-disable-tail-duplicate", "-mllvm", "-disable-early-taildup", "-mllvm", "-tail-dup-placement=0"),
+    *("-mllvm", "-enable-tail-merge=0"),
+)
+"""No call copied into two branches and no two made one: lanes meet where the source says. (`convergent` holds before
+the code generator only.)"""
 _COMMON = ("-std=c++20", "-O2", "-g1", "-fPIC", "-fno-omit-frame-pointer", "-fno-color-diagnostics", "-Wno-everything")
 
 
@@ -81,7 +87,7 @@ def build(
     object_file = folder / f"{name}.o"
     machine = [f"-D__{arch}__=1", "-include", "hip/hip_runtime.h", "-ffp-contract=fast"]
     where = ["-x", "c++", str(written), "-c", "-o", str(object_file)]
-    _end(_begin([*_clang(), *_COMMON, *_HOOKS, *_include(include), *machine, *flags, *where]))
+    _end(_begin([*_clang(), *_COMMON, *_HOOKS, *_LANES, *_include(include), *machine, *flags, *where]))
     _link([object_file], made, (str(library), f"-Wl,-rpath,{folder}", "-lstdc++"))
     return made
 

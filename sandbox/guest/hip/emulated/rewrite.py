@@ -140,29 +140,32 @@ def _chevrons(text: str) -> str:
     return text
 
 
-def _start(callee: str, shape: list[str], arguments: list[str], kernels: dict[str, int]) -> str:
+def _start(callee: str, shape: list[str], arguments: list[str], kernels: dict[str, range]) -> str:
     name, _, given = callee.partition("<")
     count = len(split(given[: given.rindex(">")])) if given else 0
-    whole = kernels.get(name.split("::")[-1]) == count
-    address = f"(const void*)&{callee}" if whole and not given else "nullptr"
+    # With all its template arguments a kernel has an address, and so a symbol; where some are deduced it has none yet.
+    whole = count in kernels.get(name.split("::")[-1].strip(), range(0))
+    address = f"(const void*)&{callee}" if whole else "nullptr"
     spelled = re.sub(r"\s+", " ", callee).replace('"', "'")
     call = f"[&](auto... kw_each) {{ {callee}(kw_each...); }}"
     following = "".join(f", {argument}" for argument in arguments)
     return f'::kw::start("{spelled}", {address}, false, ::kw::Configuration{{{", ".join(shape)}}}, {call}{following})'
 
 
-def _kernels(blank: str) -> dict[str, int]:
-    """Kernels defined here by name, with the number of their template parameters; -1 where the name is overloaded."""
-    found: dict[str, int] = {}
+def _kernels(blank: str) -> dict[str, range]:
+    """Kernels defined here: how many template arguments name one. None do where the name is overloaded."""
+    found: dict[str, range] = {}
     plain = re.sub(r"__launch_bounds__\s*\([^()]*(?:\([^()]*\)[^()]*)*\)", "", blank)
     for match in _KERNEL.finditer(plain):
         before = plain[: match.start()].rstrip()
         before = re.sub(r"(?:static|inline|extern\s+)\s*$", "", before).rstrip()
-        count = 0
+        counts = range(1)
         if before.endswith(">"):
             head = before[before.rfind("template") :]
-            count = len(split(head[head.find("<") + 1 : -1]))
-        found[match[1]] = count if found.get(match[1], count) == count else -1
+            parameters = split(head[head.find("<") + 1 : -1])
+            needed = [parameter for parameter in parameters if "=" not in parameter]
+            counts = range(len(needed), len(parameters) + 1)
+        found[match[1]] = counts if found.get(match[1], counts) == counts else range(0)
     return found
 
 

@@ -87,9 +87,9 @@ void Resident::begin(const Launch& spec, uint64_t index) {
 void Resident::release_barrier() {
   for (Wave& wave : waves) {
     if (!wave.live) continue;
-    const void* site = wave.lanes[std::countr_zero(wave.live)].site;
+    int place = wave.lanes[std::countr_zero(wave.live)].place;
     for (uint64_t left = wave.live; left; left &= left - 1)
-      if (wave.lanes[std::countr_zero(left)].site != site) return divergent(wave);
+      if (wave.lanes[std::countr_zero(left)].place != place) return divergent(wave);
     unsigned count = std::min<unsigned>(wave_size, unsigned(lanes.size()) - wave.number * wave_size);
     if (!options.exited_lanes_arrive && unsigned(std::popcount(wave.live)) != count) return divergent(wave);
   }
@@ -111,7 +111,7 @@ void Resident::divergent(const Wave& wave) const {
   for (unsigned i = 0; i < wave_size && wave.number * wave_size + i < lanes.size(); i++) {
     const Lane& lane = wave.lanes[i];
     bool gone = !(wave.live >> i & 1);
-    if (!gone && lane.site == first.site) continue;
+    if (!gone && lane.place == first.place) continue;
     places.push_back(place(lane, gone ? nullptr : lane.site));
     message = "lane " + std::to_string(first.lane) + " waits at a barrier that lane " + std::to_string(i) +
               (gone ? " left the kernel without reaching" : " is not at: it waits at another");

@@ -164,8 +164,9 @@ KW_CONVERGENT void kw_meet(Operation run, void* operands) {
   leave(lane);
 }
 
-KW_CONVERGENT void kw_barrier(Operation run, void* operands) {
+KW_CONVERGENT void kw_barrier(Operation run, void* operands, int place) {
   Lane& lane = *current;
+  lane.place = place;
   lane.operation = run;
   lane.operands = operands;
   lane.site = __builtin_return_address(0);

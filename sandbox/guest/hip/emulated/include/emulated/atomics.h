@@ -158,3 +158,18 @@ KW_INLINE T atomicCAS_system(T* at, U expected, V wanted) {
 }
 template <class T, class U>
 KW_INLINE T __builtin_amdgcn_global_atomic_fadd_f32(T* at, U value) { return atomicAdd(at, value); }
+/** Two halves at once, each as by an atomic of its own. */
+template <class T, class V>
+KW_INLINE V __builtin_amdgcn_flat_atomic_fadd_v2f16(T* at, V value) { return kw::update((V*)at, kw::relaxed, kw::of_device, [&](V old) { return V(old + value); }); }
+template <class T, class V>
+KW_INLINE V __builtin_amdgcn_flat_atomic_fadd_v2bf16(T* at, V value) {
+  return kw::update((V*)at, kw::relaxed, kw::of_device, [&](V old) {
+    auto sum = [](uint16_t a, uint16_t b) {
+      float x = kw::bits<float>(uint32_t(a) << 16) + kw::bits<float>(uint32_t(b) << 16);
+      uint32_t word = kw::bits<uint32_t>(x);
+      return uint16_t(x != x ? 0x7fff : (word + 0x7fff + (word >> 16 & 1)) >> 16);
+    };
+    auto a = kw::bits<uint32_t>(old), b = kw::bits<uint32_t>(value);
+    return kw::bits<V>(uint32_t(sum(uint16_t(a), uint16_t(b))) | uint32_t(sum(uint16_t(a >> 16), uint16_t(b >> 16))) << 16);
+  });
+}

@@ -52,6 +52,12 @@ KW_INLINE _Float16 half_towards_zero(float a) {
   return bits<_Float16>(uint16_t(word - 1));
 }
 }  // namespace kw
+KW_INLINE _Float16 __ocml_cvtrtz_f16_f32(float a) { return kw::half_towards_zero(a); }
+KW_INLINE _Float16 __ocml_cvtrtn_f16_f32(float a) {
+  _Float16 cut = kw::half_towards_zero(a);
+  return a < 0 && float(cut) > a ? kw::bits<_Float16>(uint16_t(kw::bits<uint16_t>(cut) + 1)) : cut;
+}
+KW_INLINE _Float16 __ocml_cvtrtp_f16_f32(float a) { return -__ocml_cvtrtn_f16_f32(-a); }
 KW_INLINE kw::Half2 __builtin_amdgcn_cvt_pkrtz(float a, float b) { return kw::Half2{kw::half_towards_zero(a), kw::half_towards_zero(b)}; }
 KW_INLINE float __builtin_amdgcn_fdot2(kw::Half2 a, kw::Half2 b, float sum, bool) { return float(double(a.x) * double(b.x) + double(a.y) * double(b.y) + double(sum)); }
 

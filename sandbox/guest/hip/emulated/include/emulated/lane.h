@@ -32,7 +32,8 @@ struct Lane {
   Block* block;
   Operation operation;  // the wave operation or barrier it waits at
   void* operands;
-  const void* site;
+  const void* site;  // the code's address
+  int place;         // line and column of a barrier: one that the compiler copied has several addresses
   void* stack_pointer;
   char* stack;
   unsigned steps;  // accesses since it last gave way
@@ -97,7 +98,7 @@ extern __thread Lane* current __attribute__((tls_model("initial-exec"), visibili
 }  // namespace kw
 
 KW_RUNTIME KW_CONVERGENT void kw_meet(kw::Operation, void* operands);
-KW_RUNTIME KW_CONVERGENT void kw_barrier(kw::Operation, void* operands);
+KW_RUNTIME KW_CONVERGENT void kw_barrier(kw::Operation, void* operands, int place);
 KW_RUNTIME void kw_give_way(const void* address);
 KW_RUNTIME void* kw_shared(kw::Site*);
 KW_RUNTIME void* kw_dynamic_shared();

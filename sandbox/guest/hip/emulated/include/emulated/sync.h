@@ -31,9 +31,9 @@ KW_BARE void run_count(Wave& wave, uint64_t) {
   each([&](Count& mine) KW_BARE { mine.result = result; });
 }
 template <int What>
-KW_INLINE int counted(int value) {
+KW_INLINE int counted(int value, int place) {
   Count mine{value, 0};
-  kw_barrier(run_count<What>, &mine);
+  kw_barrier(run_count<What>, &mine, place);
   return mine.result;
 }
 
@@ -49,11 +49,12 @@ KW_INLINE int scope_of(const char* name) {
 
 }  // namespace kw
 
-KW_INLINE void __syncthreads() { kw_barrier(nullptr, nullptr); }
-KW_INLINE int __syncthreads_count(int value) { return kw::counted<0>(value); }
-KW_INLINE int __syncthreads_and(int value) { return kw::counted<1>(value); }
-KW_INLINE int __syncthreads_or(int value) { return kw::counted<2>(value); }
-KW_INLINE void __builtin_amdgcn_s_barrier() { kw_barrier(nullptr, nullptr); }
+#define KW_PLACE int place = __builtin_LINE() << 10 | (__builtin_COLUMN() & 1023)
+KW_INLINE void __syncthreads(KW_PLACE) { kw_barrier(nullptr, nullptr, place); }
+KW_INLINE int __syncthreads_count(int value, KW_PLACE) { return kw::counted<0>(value, place); }
+KW_INLINE int __syncthreads_and(int value, KW_PLACE) { return kw::counted<1>(value, place); }
+KW_INLINE int __syncthreads_or(int value, KW_PLACE) { return kw::counted<2>(value, place); }
+KW_INLINE void __builtin_amdgcn_s_barrier(KW_PLACE) { kw_barrier(nullptr, nullptr, place); }
 
 // The machine's lanes run in step, ours one after the other: where a wave waits for its own accesses, they meet.
 KW_INLINE void __kw_wait() {
