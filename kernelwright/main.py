@@ -17,6 +17,7 @@ from kernelwright.commands import (
     doctor,
     evaluate,
     imports,
+    pack,
     problems,
     redteam,
     run,
@@ -33,6 +34,7 @@ app.command("run")(run.run)
 app.command("check")(check.check)
 app.command("compare")(compare.compare)
 app.command("compile")(compile.compile_file)
+app.command("pack")(pack.pack)
 app.add_typer(runs.app, name="runs")
 runs.app.command("resume")(run.resume)
 app.command("report")(runs.report_run)

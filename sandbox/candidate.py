@@ -20,3 +20,8 @@ class Candidate(Frozen):
     def sha256(self) -> str:
         """The candidate's id: the content hash of its source, in hex."""
         return hashlib.sha256(self.source.encode()).hexdigest()
+
+
+def language_of(source: str) -> Language:
+    """What a submission in Python writes its kernels in: HIP where it builds an extension, else Triton."""
+    return "hip" if "load_inline" in source or "cpp_extension" in source else "triton"
