@@ -24,6 +24,8 @@ FLOOR_US = 400.0
 judgement. H200: in 2 of 20 judgements of one honest kernel, calls cost 177 and 242 us more than their empty ones."""
 GAP_US = 2.0
 """From one kernel's end to the next one's start in a burst, beyond what an empty kernel's cost already holds."""
+LATE_US = 15.0
+"""What a device may work on after the last event without that being counted."""
 BLIND = 0.25
 """The largest share of a time that may lie where the checker's clock is blind, for the two clocks to say anything."""
 SURE = 0.99
@@ -82,6 +84,22 @@ def narrow(samples: Sequence[float]) -> bool:
 def spread(medians: Sequence[float]) -> float:
     """How far medians of the same thing lie apart: the range as a share of their median."""
     return (max(medians) - min(medians)) / statistics.median(medians)
+
+
+def with_late_work(event_us: Sequence[float], late_us: Sequence[float], usual_us: Sequence[float]) -> Sequence[float]:
+    """`event_us`, or the moments at which the whole device was done where that is surely later by `LATE_US`.
+
+    `late_us`: of the same calls, how long a host waited for its device after the last event; `usual_us`: of empty ones.
+    A host takes tens of microseconds to find out that there is nothing to wait for, and more by chance, so no single
+    call says anything: the sums' median must lie above the events' by more than a wait for nothing can explain.
+    """
+    if not usual_us:
+        return event_us
+    done = [event + late for event, late in zip(event_us, late_us, strict=True)]
+    usual = interval(usual_us)
+    if interval(done).low <= interval(event_us).median + usual.high + LATE_US:
+        return event_us
+    return [event + max(late - usual.median, 0.0) for event, late in zip(event_us, late_us, strict=True)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -128,7 +128,7 @@ class Device:
     def flush(self) -> None:
         """Take away lines that a candidate made persist, and evict the inputs just written from the caches.
 
-        In this order: the reset is not over when it returns, and nothing of ours may share the device with a timed call.
+        In this order: a reset is not over when it returns, and nothing of ours may share the device with a timed call.
         """
         self._reset_persisting()
         self._sweep.fill_(1)

@@ -157,6 +157,8 @@ class Calls:
         self.empty_us: list[float] = []
         self._head_start_us: list[float] = []
         self._pair_us: list[float] = []
+        self._late_us: list[float] = []
+        self._usual_late_us: list[float] = []
         self._exposed = 0
         self._copied = 0
 
@@ -176,7 +178,10 @@ class Calls:
         event_us, wall_us = trial.returned.event_us, trial.returned.wall_us
         if event_us is None or not math.isfinite(event_us) or not 0 < event_us <= wall_us:
             raise Forgery(f"a call claims {event_us} us; by the judge's clock it took {wall_us:.1f} us in all")
+        if not 0 <= trial.returned.late_us <= wall_us:
+            raise Forgery(f"waited {trial.returned.late_us} us in a call of {wall_us:.1f} us by the judge's clock")
         self.samples_us.append(event_us)
+        self._late_us.append(trial.returned.late_us)
         self.wall_us.append(wall_us)
         self._exposed += trial.returned.exposed
         self._copied = copied(trial.returned.tree)
@@ -198,6 +203,7 @@ class Calls:
         self.empty_us.append(min(returned.wall_us, self._most_us))
         self._head_start_us.append(returned.event_us or 0.0)
         self._pair_us.append(returned.pair_us or 0.0)
+        self._usual_late_us.append(returned.late_us)
 
     def disturbed(self) -> list[str]:
         """Flags: the candidate kept the device or the host busy during empty calls; its launches are in its time."""
@@ -231,7 +237,8 @@ class Calls:
 
     def _kernel_us(self) -> tuple[float, ...]:
         """The events less those of a kernel that does nothing: starting, ending and two time stamps are in both."""
-        return tuple(max(us - self._empty_pair_us, LEAST_US) for us in self.samples_us)
+        done_us = clock.with_late_work(self.samples_us, self._late_us, self._usual_late_us)
+        return tuple(max(us - self._empty_pair_us, LEAST_US) for us in done_us)
 
     def enough(self, end_s: float) -> bool:
         """Whether to stop: the median is narrow and the clocks told apart, or the calls or the time have run out."""

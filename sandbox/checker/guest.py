@@ -67,6 +67,8 @@ class Returned:
     wall_us: float
     pair_us: float | None = None
     """Of an empty call: device events round a kernel that does nothing."""
+    late_us: float = 0.0
+    """By its own word, how long it waited for its whole device after the last event."""
     exposed: bool = False
     """Of a timed call: by its own word, the head start was over before all was launched."""
     queued: bool = True
@@ -200,9 +202,9 @@ class Guest:
         start = time.perf_counter_ns()
         frame = self._ask(header, "returned")
         wall_us = (time.perf_counter_ns() - start) / 1e3
-        event_us, pair_us = (_microseconds(frame.header.get(name)) for name in ("event_us", "pair_us"))
-        exposed = frame.header.get("exposed") is True
-        return Returned(frame.header.get("tree"), event_us, wall_us, pair_us, exposed=exposed)
+        told = frame.header
+        event_us, pair_us, late_us = (_microseconds(told.get(name)) for name in ("event_us", "pair_us", "late_us"))
+        return Returned(told.get("tree"), event_us, wall_us, pair_us, late_us or 0.0, told.get("exposed") is True)
 
     def cache(self) -> bytes:
         """The kernels it compiled since it was loaded, as it packs them: for its own candidate, never read here."""

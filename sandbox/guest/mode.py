@@ -22,8 +22,20 @@ class Took:
     """A call's own time."""
 
     us: float
+    late_us: float = 0.0
+    """How long, by the host's clock, the whole device was waited for once the last event was done."""
     exposed: bool = False
     """The head start was over before all was launched: some of the host's work may be in the time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Nothing:
+    """What an empty call took: round the head start and round a kernel that does nothing, by device events."""
+
+    head_us: float
+    pair_us: float
+    late_us: float
+    """As in `Took`."""
 
 
 class GuestMode(Protocol):
@@ -52,11 +64,8 @@ class GuestMode(Protocol):
     def board_call(self, kernel: Kernel, data: Any, clock: str, flush: bool, clone: bool) -> tuple[Any, Took | None]:
         """What the kernel returns, and its time as a GPU MODE evaluator would take it."""
 
-    def empty(self, copied: int, head_start: int) -> tuple[float, float] | None:
-        """What a timed call does without its kernel, with a result of `copied` bytes copied.
-
-        Microseconds by device events: round the head start, and round a kernel that does nothing.
-        """
+    def empty(self, copied: int, head_start: int) -> Nothing | None:
+        """What a timed call does without its kernel, with a result of `copied` bytes copied."""
 
     def burst(self, kernel: Kernel, batch: Sequence[Any], gate: torch.Tensor, queued: burst.Queued) -> None:
         """Call the kernel on each of `batch` while `gate` is shut, hand over what it returned, wait for it all."""

@@ -11,7 +11,7 @@ import torch
 from . import burst, device_map, dual, floats, memory
 from .figures import figures
 from .hip import inline
-from .mode import GuestMode, Kernel, Took, library_versions
+from .mode import GuestMode, Kernel, Nothing, Took, library_versions
 from .on_device import OnDevice
 from .record import Record
 
@@ -53,7 +53,7 @@ class OffDevice:
         """Nothing is timed here."""
         return self.call(kernel, data)
 
-    def empty(self, copied: int, head_start: int) -> tuple[float, float] | None:
+    def empty(self, copied: int, head_start: int) -> Nothing | None:
         """Nothing is timed here."""
         return None
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import statistics
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -13,16 +12,12 @@ from triton.runtime import driver as active_driver
 
 from . import burst, memory
 from .launches import LaunchWatch
-from .mode import Kernel, Took, library_versions
+from .mode import Kernel, Nothing, Took, library_versions
 from .record import Record
 
 BOARD_FLUSH_WORDS = 32 << 20
 """256 MiB of int64: gpu-mode/reference-kernels@f83cb92 problems/pmpp_v2/eval.py."""
 WAKE_NS = 1_000_000
-LATE_US = 15.0
-"""A device that works on for so much longer after the last event than after a call that leaves nothing has work on a
-stream that nobody joined: it counts."""
-_LATE_TRIALS, _LATE_CYCLES = 31, 200_000
 
 
 class OnDevice:
@@ -40,8 +35,6 @@ class OnDevice:
         self._clock_ns = time.perf_counter_ns
         self._synchronize, self._sleep = torch.cuda.synchronize, torch.cuda._sleep
         self._synchronize()
-        # Waiting for a device that has nothing to do takes a while too: found out before a candidate is there.
-        self._nothing_late_us = statistics.median(self._late_after_nothing_us() for _ in range(_LATE_TRIALS))
 
     def versions(self) -> dict[str, str]:
         """Library versions, the device and its architecture."""
@@ -79,9 +72,8 @@ class OnDevice:
         result = kernel(data)
         end.record()
         exposed = start.query()
-        late_us = self._late_us(end, join) - self._nothing_late_us
-        event_us = start.elapsed_time(end) * 1e3
-        return result, Took(event_us + late_us if late_us > LATE_US else event_us, exposed)
+        late_us = self._late_us(end, join)
+        return result, Took(start.elapsed_time(end) * 1e3, late_us, exposed)
 
     def board_call(self, kernel: Kernel, data: Any, clock: str, flush: bool, clone: bool) -> tuple[Any, Took | None]:
         """The board's flush goes before its clock, on the same stream; its clones, where it makes any, come after."""
@@ -108,7 +100,7 @@ class OnDevice:
         self._synchronize()
         return result, Took((self._clock_ns() - start_ns) / 1e3)
 
-    def empty(self, copied: int, head_start: int) -> tuple[float, float] | None:
+    def empty(self, copied: int, head_start: int) -> Nothing | None:
         """The same steps round an empty kernel; two plain allocations stand for the result."""
         begun, start, end = (torch.cuda.Event(enable_timing=True) for _ in range(3))
         begun.record()
@@ -116,11 +108,11 @@ class OnDevice:
         start.record()
         self._sleep(0)
         end.record()
-        self._late_us(end, join=True)
+        late_us = self._late_us(end, join=True)
         if copied:
             result, room = (torch.empty(copied, dtype=torch.uint8, device="cuda") for _ in range(2))
             room.copy_(result)
-        return begun.elapsed_time(start) * 1e3, start.elapsed_time(end) * 1e3
+        return Nothing(begun.elapsed_time(start) * 1e3, start.elapsed_time(end) * 1e3, late_us)
 
     def burst(self, kernel: Kernel, batch: Sequence[Any], gate: torch.Tensor, queued: burst.Queued) -> None:
         """On the current stream; without the launch watch, as every timed call."""
@@ -137,17 +129,11 @@ class OnDevice:
         self._wait(join)
 
     def _late_us(self, end: torch.cuda.Event, join: bool) -> float:
-        """How long the device works on after `end`; waits for it."""
+        """How long the device works on after `end`, and what finding that out takes; waits for it."""
         end.synchronize()
         ended_ns = self._clock_ns()
         self._wait(join)
         return (self._clock_ns() - ended_ns) / 1e3
-
-    def _late_after_nothing_us(self) -> float:
-        end = torch.cuda.Event(enable_timing=True)
-        self._sleep(_LATE_CYCLES)
-        end.record()
-        return self._late_us(end, join=True)
 
     def _wait(self, join: bool) -> None:
         if join:

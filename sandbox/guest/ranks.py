@@ -28,7 +28,7 @@ import torch
 import torch.distributed as dist
 
 from . import SOCKET_FD, memory, wire
-from .mode import GuestMode, Kernel, Took
+from .mode import GuestMode, Kernel, Nothing, Took
 from .modes import make_mode
 from .on_device import BOARD_FLUSH_WORDS, OnDevice, cloned
 from .serve import Guest
@@ -139,10 +139,10 @@ class RankDevice(OnDevice):
         """As the board of several ranks does: the clones and the barrier after are inside."""
         return self._timed(kernel, data, clone, flush, meet_after=True)
 
-    def empty(self, copied: int, head_start: int) -> tuple[float, float] | None:
+    def empty(self, copied: int, head_start: int) -> Nothing | None:
         """The steps of a timed call without its kernel."""
         self._timed(lambda _: None, None, clone=False, flush=True, meet_after=False)
-        return 0.0, 0.0
+        return Nothing(0.0, 0.0, 0.0)
 
     def _timed(self, kernel: Kernel, data: Any, clone: bool, flush: bool, meet_after: bool) -> tuple[Any, Took]:
         if flush:

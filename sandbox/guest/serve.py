@@ -149,7 +149,7 @@ class Guest:
             tree, took = self._run(header)
         except BaseException as error:  # noqa: BLE001 - a candidate may raise anything, SystemExit too
             return {"op": "raised", "kind": _kind(error, record), "log": _log(error)}
-        timed = {"event_us": took.us, "exposed": took.exposed} if took else {"event_us": None}
+        timed = {"event_us": took.us, "late_us": took.late_us, "exposed": took.exposed} if took else {"event_us": None}
         return {"op": "returned", "tree": tree, **timed}
 
     def _empty(self, header: Mapping[str, Any]) -> dict[str, Any]:
@@ -157,12 +157,13 @@ class Guest:
         for buffer in self._buffers.values():
             buffer.fetch()
         self._decoded(header["data"])
-        head_start_us, pair_us = self._mode.empty(int(header["copied"]), int(header["head_start"])) or (None, None)
+        took = self._mode.empty(int(header["copied"]), int(header["head_start"]))
         for buffer in self._buffers.values():
             buffer.publish()
         self._mode.settle()
         nothing = {"t": "value", "value": None}
-        return {"op": "returned", "tree": nothing, "event_us": head_start_us, "pair_us": pair_us}
+        told = {"event_us": took.head_us, "pair_us": took.pair_us, "late_us": took.late_us} if took else {}
+        return {"op": "returned", "tree": nothing, **told}
 
     def _burst(self, header: Mapping[str, Any]) -> dict[str, Any]:
         """Many calls, queued behind a gate that the checker opens once it is told that they are."""

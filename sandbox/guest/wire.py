@@ -18,8 +18,8 @@ load       payload: the candidate's source, UTF-8               ``{"op": "loaded
 buffers    ``items: [{"id": 0, "bytes": n, "kind": "host"}]``,  ``{"op": "mapped"}``
            one descriptor each; replaces earlier buffers
 call       ``data``: tree of the input tuple; ``result``: id    ``{"op": "returned", "tree": tree, "event_us": x}``
-           of the buffer for what it returns; ``head_start``:   with ``exposed``: bool where timed; or ``raised``
-           cycles, 0: not timed; ``join``: bool; ``board``
+           of the buffer for what it returns; ``head_start``:   or ``raised``; where timed, ``exposed``: bool and
+           cycles, 0: not timed; ``join``: bool; ``board``      ``late_us``
 empty      ``data``; ``copied``: bytes of the result that an    as for ``call``; ``event_us`` is how long the head
            answered call copied, 0 for none; ``head_start``     start took
 burst      ``data``: tree of call 0's inputs, each call's       ``{"op": "queued", "tree": tree}``, a list of every
@@ -32,7 +32,8 @@ cache      nothing                                              ``{"op": "cache"
 =========  ===================================================  ====================================================
 
 ``failed`` and ``raised`` carry ``log``, a traceback cut to `MAX_LOG` characters. ``event_us`` is null unless timed,
-``exposed`` says that the head start was over before all was launched.
+``exposed`` says that the head start was over before all was launched, ``late_us`` how long the whole device was waited
+for after the last event, by the guest's host clock; an empty call says that too, and ``pair_us``.
 ``board`` (``{"clock": "host"|"event", "flush": bool, "clone": bool}``): time it as a board does instead.
 ``join``: wait for the whole device, whatever streams the candidate used. An ``empty`` call does all that a timed call
 does and runs no kernel. A ``burst`` is queued on the device behind a wait for the gate's first 32-bit word to be 1; the
