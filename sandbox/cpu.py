@@ -9,8 +9,9 @@ from pathlib import Path
 from problems.chips import chip as chip_named
 from problems.load import ROOT
 from problems.spec import Problem
+from sandbox import hip_cache
 from sandbox.audit import Audited
-from sandbox.candidate import Candidate
+from sandbox.candidate import Candidate, language_of
 from sandbox.checker.client import Client
 from sandbox.defences import ALL_UP, Defences
 from sandbox.harness import harness_sha256
@@ -63,6 +64,8 @@ class CpuRunner:
     ) -> Judgement:
         """Judge one candidate; see `sandbox.checker.emulation` for what is done. Raises `RunnerError`."""
         refused = refuse(problem, candidate, self.machine(), self._defences)
+        if refused is None and language_of(candidate.source) == "hip":
+            hip_cache.prepare()
         return refused or advised(self._checker().judge(problem, candidate, mode, deadline_s), candidate)
 
     def audit(self, problem: Problem) -> Audited:

@@ -10,6 +10,7 @@ import contextlib
 import os
 from collections.abc import Callable, Iterator, Sequence
 
+from sandbox import hip_cache
 from sandbox.checker.guest import FAULTS, Guest, NotReady
 from sandbox.isolation import Limits, Sandbox
 
@@ -139,8 +140,10 @@ def limits(mode: str) -> Limits:
 
 def environment() -> dict[str, str]:
     """A guest's whole environment. No NVLink multicast: a guest is alone on its GPU."""
+    kept = hip_cache.shown()
     return {
         **{name: os.environ[name] for name in _KEPT if name in os.environ},
+        **({hip_cache.VARIABLE: str(kept)} if kept else {}),
         "PATH": _PATH,
         "HOME": "/tmp",
         "TMPDIR": "/tmp",

@@ -7,6 +7,8 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from sandbox import hip_cache
+
 CODE = Path("/kernelwright")
 """Where a guest finds its own package: ``/kernelwright/guest``."""
 GUEST = Path(__file__).parents[1] / "guest"
@@ -45,7 +47,10 @@ def view(gpu: bool) -> View:
     folders += [Path("/etc") / name for name in _ETC]
     folders += [Path(sys.prefix), Path(sys.base_prefix), Path(sys.exec_prefix), *_site_folders()]
     if gpu:
-        folders += [Path("/sys"), Path("/opt/rocm"), Path("/etc/nvidia"), *library_folders(), *_tool_folders()]
+        folders += [Path("/sys"), Path("/etc/nvidia"), *library_folders(), *_tool_folders()]
+    rocm, kept = Path(os.environ.get("ROCM_PATH") or "/opt/rocm"), hip_cache.shown()
+    folders += [rocm] if rocm.is_absolute() and len(rocm.parts) > 1 else []
+    folders += [kept] if kept else []
     shown = _outermost([folder for folder in folders if folder.exists()])
     ours = [OURS / name for name in _HIDDEN]
     covered = tuple(str(path) for path in ours if path.exists() and any(path.is_relative_to(top) for top in shown))

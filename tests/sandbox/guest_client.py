@@ -14,6 +14,7 @@ from typing import Any
 
 import torch
 
+from sandbox import hip_cache
 from sandbox.guest import wire
 
 SANDBOX = Path(wire.__file__).resolve().parent.parent
@@ -27,6 +28,7 @@ class GuestClient:
         ours, theirs = socket.socketpair()
         self._log = log.open("wb")
         environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(SANDBOX), "HOME": str(log.parent)}
+        environment |= {name: os.environ[name] for name in (hip_cache.VARIABLE,) if name in os.environ}
         words = ["--mode", mode, "--targets", targets, *options]
         command = [sys.executable, "-P", "-c", _EXEC_ON_FD_3.format(fd=theirs.fileno(), words=words)]
         self._process = subprocess.Popen(

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import torch
 
+from sandbox import hip_cache
 from sandbox.guest.hip.unit import assembled
 from tests.sandbox.guest_client import GuestClient
 
@@ -49,14 +50,17 @@ def custom_kernel(data):
 '''
 
 
-def needs_the_wheels() -> None:
+@pytest.fixture
+def prepared(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The emulation's runtime, compiled ahead as before a judgement."""
     if importlib.util.find_spec("ziglang") is None:
         pytest.skip("needs ziglang")
+    hip_cache.prepare()
+    monkeypatch.setenv(hip_cache.VARIABLE, str(hip_cache.place()))
 
 
 @pytest.mark.slow
-def test_a_submission_runs_and_is_recorded(tmp_path: Path) -> None:
-    needs_the_wheels()
+def test_a_submission_runs_and_is_recorded(prepared: None, tmp_path: Path) -> None:
     with GuestClient("emulate", "gfx942,gfx950", tmp_path / "log") as guest:
         assert guest.load(SUBMISSION) == {"op": "loaded"}
         x = torch.randn(1000).to(torch.bfloat16)
@@ -71,8 +75,7 @@ def test_a_submission_runs_and_is_recorded(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_shapes_alone_tell_the_launches(tmp_path: Path) -> None:
-    needs_the_wheels()
+def test_shapes_alone_tell_the_launches(prepared: None, tmp_path: Path) -> None:
     with GuestClient("capture", "gfx942", tmp_path / "log") as guest:
         assert guest.load(SUBMISSION) == {"op": "loaded"}
         answer = guest.capture(torch.empty(1000, dtype=torch.bfloat16))

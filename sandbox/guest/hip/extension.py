@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable
 from dataclasses import dataclass
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import torch
@@ -51,9 +51,10 @@ class Extension(ModuleType):
         self._handle = library.handle
         self._handle.kw_torch_bind(ctypes.byref(self._tensors.table))
         for function in self._functions():
-            setattr(self, function.name, _callable(self, function))
+            space, _, plain = function.name.rpartition("::")
+            setattr(_operators(space) if space else self, plain, _callable(self, function))
 
-    def run(self, function: _Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def _run(self, function: _Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Call one function; `ExtensionError` where it throws, `HipFault` where a kernel of it did wrong."""
         values = function.arranged(args, kwargs, self._tensors.pack)
         given, result = (Value * max(1, len(values)))(*values), Value()
@@ -93,9 +94,16 @@ class Extension(ModuleType):
             found.append(((name.value or b"").decode(), default if known == 2 else None))
 
 
+def _operators(space: str) -> Any:
+    """The operators of a library, where candidates look for them: ``torch.ops.<space>``."""
+    if not isinstance(vars(torch.ops).get(space), SimpleNamespace):
+        setattr(torch.ops, space, SimpleNamespace())
+    return getattr(torch.ops, space)
+
+
 def _callable(extension: Extension, function: _Function) -> Callable[..., Any]:
     def call(*args: Any, **kwargs: Any) -> Any:
-        return extension.run(function, args, kwargs)
+        return extension._run(function, args, kwargs)
 
     call.__name__ = function.name
     return call

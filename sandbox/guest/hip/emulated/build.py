@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
+import os
 import platform
 import subprocess
 from collections.abc import Sequence
@@ -14,6 +15,8 @@ from .rewrite import Unsupported, rewrite
 HERE = Path(__file__).parent
 INCLUDE = HERE / "include"
 SHORT_TYPES = HERE.parent / "include" / "rocm"
+CACHE = "KERNELWRIGHT_HIP_CACHE"
+"""A folder that may hold the runtime already."""
 DEADLINE_S = 300.0
 _HOOKS = (
     *("-fsanitize=kernel-address", "-mllvm", "-asan-instrumentation-with-call-threshold=0"),
@@ -27,7 +30,7 @@ _LANES = (
 )
 """No call copied into two branches and no two made one: lanes meet where the source says. (`convergent` holds before
 the code generator only.)"""
-_COMMON = ("-std=c++20", "-O2", "-g1", "-fPIC", "-fno-omit-frame-pointer", "-fno-color-diagnostics", "-Wno-everything")
+_COMMON = ("-std=c++20", "-O2", "-g1", "-fPIC", "-fno-omit-frame-pointer", "-fno-color-diagnostics", "-Wno-everything", "-fdeclspec")
 
 
 class CompilerFault(Exception):
@@ -44,8 +47,9 @@ def runtime(folder: Path) -> Path:
     key = hashlib.sha256(b"".join(path.read_bytes() for path in [*sources, *(HERE / "runtime").glob("*.h")]))
     key.update((INCLUDE / "emulated" / "lane.h").read_bytes())
     made = folder / f"libkw_hip_{key.hexdigest()[:16]}.so"
-    if made.exists():
-        return made
+    for found in (Path(os.environ.get(CACHE, folder)) / made.name, made):
+        if found.exists():
+            return found
     jobs = [(path, folder / f"{made.stem}-{path.stem}.o") for path in sources]
     running = [
         _begin([*_clang(), *_COMMON, *_include(()), f"-I{HERE / 'runtime'}", "-c", str(path), "-o", str(into)])
@@ -88,7 +92,7 @@ def build(
     machine = [f"-D__{arch}__=1", "-include", "hip/hip_runtime.h", "-ffp-contract=fast"]
     where = ["-x", "c++", str(written), "-c", "-o", str(object_file)]
     _end(_begin([*_clang(), *_COMMON, *_HOOKS, *_LANES, *_include(include), *machine, *flags, *where]))
-    _link([object_file], made, (str(library), f"-Wl,-rpath,{folder}", "-lstdc++"))
+    _link([object_file], made, (str(library), f"-Wl,-rpath,{library.parent}", "-lstdc++"))
     return made
 
 

@@ -161,6 +161,50 @@ template <class F>
 F* wrap_pybind_function(F* function) { return function; }
 }  // namespace torch
 
+// Operators of a library, as `torch.ops` shows them: functions whose name begins with the library's.
+namespace torch {
+class Library {
+  std::string space_;
+
+ public:
+  explicit Library(const char* space) : space_(space) {}
+  Library& def(const char*) { return *this; }
+  template <class F>
+  Library& def(const char* name, F&& function) { return impl(name, std::forward<F>(function)); }
+  template <class F>
+  Library& impl(const char* name, F&& function) {
+    const std::string plain(name, std::string_view(name).find_first_of("( ") == std::string_view::npos
+                                      ? std::strlen(name) : std::string_view(name).find_first_of("( "));
+    kw::define(space_ + "::" + plain, std::function(std::forward<F>(function)), {});
+    return *this;
+  }
+  template <class Key, class F>
+  Library& impl(const char* name, Key, F&& function) { return impl(name, std::forward<F>(function)); }
+};
+template <class Key, class F>
+F* dispatch(Key, F* function) { return function; }
+}  // namespace torch
+namespace c10 {
+enum class DispatchKey { CPU, CUDA, HIP, CompositeExplicitAutograd, Meta };
+}  // namespace c10
+#define TORCH_FN(function) function
+#define TORCH_BOX(function) function
+#define TORCH_LIBRARY(space, variable) KW_LIBRARY(space, variable, __COUNTER__)
+#define TORCH_LIBRARY_FRAGMENT(space, variable) KW_LIBRARY(space, variable, __COUNTER__)
+#define TORCH_LIBRARY_IMPL(space, key, variable) KW_LIBRARY(space, variable, __COUNTER__)
+#define TORCH_LIBRARY_EXPAND(space, variable) KW_LIBRARY(space, variable, __COUNTER__)
+#define KW_LIBRARY(space, variable, number) KW_LIBRARY_OF(space, variable, number)
+#define KW_LIBRARY_OF(space, variable, number)                              \
+  static void kw_library_##number(::torch::Library& variable);              \
+  namespace {                                                               \
+  const int kw_library_defined_##number = [] {                              \
+    ::torch::Library made(#space);                                          \
+    kw_library_##number(made);                                              \
+    return 0;                                                               \
+  }();                                                                      \
+  }                                                                         \
+  static void kw_library_##number(::torch::Library& variable)
+
 #ifndef TORCH_EXTENSION_NAME
 #define TORCH_EXTENSION_NAME extension
 #endif

@@ -241,6 +241,12 @@ inline Tensor tensor(Scalar value, const TensorOptions& options = {}) { return k
 inline Tensor from_blob(void* data, IntArrayRef sizes, const TensorOptions& options = {}) {
   return kw::create("kernelwright_from_blob", options, reinterpret_cast<int64_t>(data), sizes);
 }
+// Whoever made the memory keeps it: the emulation frees it at the end of the process.
+template <class Deleter>
+inline auto from_blob(void* data, IntArrayRef sizes, Deleter&&, const TensorOptions& options = {})
+    -> std::enable_if_t<std::is_invocable_v<Deleter, void*>, Tensor> {
+  return from_blob(data, sizes, options);
+}
 #define KW_LIKE(name) \
   inline Tensor name(const Tensor& like, const TensorOptions& options = {}) { return kw::create(#name, options, like); }
 KW_LIKE(empty_like) KW_LIKE(zeros_like) KW_LIKE(ones_like) KW_LIKE(rand_like) KW_LIKE(randn_like)

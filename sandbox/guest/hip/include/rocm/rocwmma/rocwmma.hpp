@@ -26,6 +26,13 @@ struct matrix_b {};
 struct accumulator {};
 struct row_major {};
 struct col_major {};
+struct Constants {
+  static constexpr uint32_t AMDGCN_WAVE_SIZE = 64, AMDGCN_WAVE_SIZE_64 = 64, AMDGCN_WAVE_SIZE_32 = 32;
+};
+template <class A, class B>
+__host__ __device__ constexpr auto ceilDiv(A a, B b) { return (a + b - 1) / b; }
+template <class To, class From>
+__host__ __device__ constexpr To convert(const From& from) { return static_cast<To>(from); }
 enum layout_t : uint32_t { mem_row_major, mem_col_major };
 
 namespace kw {
