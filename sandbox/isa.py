@@ -16,7 +16,7 @@ from sandbox.instructions import Instruction, innermost, loop_spans, parent, rea
 from sandbox.lanes import addresses
 from sandbox.listing import IsaError as IsaError
 from sandbox.listing import Listing, listing
-from sandbox.pipes import Cost, cost, lds_bytes, modifiers_of, vmem_bytes
+from sandbox.pipes import Cost, cost, modifiers_of, vmem_bytes
 
 _LOADED = re.compile(r"vmcnt\((\d+)\)")
 
@@ -118,7 +118,7 @@ def stream(kernel: RecordedKernel) -> Stream:
 def _stream(body: str, first_line: int, target: str, block: tuple[int, int, int]) -> Stream:
     instructions, labels = read_instructions(body)
     spans = loop_spans(instructions, labels)
-    conflicts, wide = _addressing(instructions, block)
+    conflicts, wide = _addressing(instructions, target, block)
     costs = [_cost(item, target, conflicts.get(i), wide.get(i)) for i, item in enumerate(instructions)]
     straight, own = Cost(), [Cost()] * len(spans)
     bodies: list[list[int]] = [[] for _ in spans]
@@ -146,7 +146,7 @@ def _stream(body: str, first_line: int, target: str, block: tuple[int, int, int]
 
 
 def _addressing(
-    instructions: tuple[Instruction, ...], block: tuple[int, int, int]
+    instructions: tuple[Instruction, ...], target: str, block: tuple[int, int, int]
 ) -> tuple[dict[int, float], dict[int, int]]:
     """Bank conflicts of LDS accesses and sectors of global ones, by index, where addresses can be followed."""
     conflicts: dict[int, float] = {}
@@ -157,7 +157,7 @@ def _addressing(
             # Transposing reads of gfx950 exchange data between lanes: which banks go together is not published.
             continue
         if name.startswith("ds_"):
-            conflicts[index] = conflict(parts, lds_bytes(name) // len(parts))
+            conflicts[index] = conflict(parts, name, target)
         else:
             wide[index] = sectors(parts[0], vmem_bytes(name))
     return conflicts, wide

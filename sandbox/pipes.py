@@ -1,7 +1,7 @@
 """What one AMDGCN instruction costs: which pipe it takes, for how many cycles, how many bytes it moves.
 
 Cycles are those the pipe is busy for one wave of 64 lanes. Sources: AMD matrix instruction calculator (gfx942), AMD
-CDNA 3 and CDNA 4 instruction set guides and white papers (gfx950 rates, LDS and L1 widths).
+CDNA 3 and CDNA 4 instruction set guides and white papers (gfx950 rates, LDS and L1 widths); `sandbox.banks` for LDS.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ _TRANSCENDENTAL = re.compile(r"v_(exp|log|rcp|rsq|sqrt|sin|cos)_")
 _QUARTER_RATE = re.compile(r"v_(mul_lo_u32|mul_hi_[iu]32|mad_[iu]64_[iu]32)")
 _ARITHMETIC = re.compile(r"v_(pk_)?(mul|add|sub|fma|fmac|mad|mac|dot(\d+)c?)_(?:f(?:16|32|64)|i32_i8|u32_u8|mix)")
 _VMEM_WIDTH = re.compile(r"_(?:s?byte|ubyte|s?short|ushort|dword|b8|b16|b32|b64|b96|b128)(?:x([234]))?")
+_WIDE_READ = re.compile(r"ds_(?:read|load)(?:2|2st64)?_b(?:64|128)")
 _LDS_WIDTH = re.compile(r"_(?:[buif])(8|16|32|64|96|128)")
 
 
@@ -99,7 +100,8 @@ def cost(mnemonic: str, modifiers: str, target: str) -> Cost:
         case "vmem":
             return _vmem(mnemonic)
         case "lds":
-            return Cost(instructions=1, lds=1, lds_cycles=max(2.0, LANES * lds_bytes(mnemonic) / 128))
+            cycles = LANES * lds_bytes(mnemonic) / lds_bytes_a_pass(mnemonic, target)
+            return Cost(instructions=1, lds=1, lds_cycles=max(2.0, cycles))
         case "wait":
             return Cost(instructions=1, waits=1)
         case "barrier":
@@ -155,6 +157,12 @@ def lds_bytes(mnemonic: str) -> int:
 def _valu_cycles(mnemonic: str) -> float:
     # 16 lanes a clock; the transcendental unit and 32-bit integer multiplies take a quarter of that.
     return 16.0 if _TRANSCENDENTAL.match(mnemonic) or _QUARTER_RATE.match(mnemonic) else 4.0
+
+
+def lds_bytes_a_pass(mnemonic: str, target: str) -> int:
+    """Bytes that LDS moves in a clock: 128, and twice that where gfx950 reads 8 or 16 bytes a lane."""
+    doubled = target == "gfx950" and _WIDE_READ.match(mnemonic)
+    return 256 if doubled else 128
 
 
 def arithmetic_flops(mnemonic: str) -> float:

@@ -74,10 +74,14 @@ def test_static_and_dynamic_lds_add_up() -> None:
 
 
 def test_a_loops_cost_names_its_pipe() -> None:
-    """Two 16-cycle MFMAs; two 16-byte loads a lane are 16 cycles each on a path that four SIMDs share."""
-    for target in ("gfx942", "gfx950"):
+    """Two 16-cycle MFMAs; two 16-byte loads a lane are 16 cycles each on a path that four SIMDs share.
+
+    Two 16-byte writes are 8 passes of LDS each; four 8-byte reads 4 each and twice that in conflict; on gfx950 2, without.
+    """
+    for target, binding, lds in (("gfx942", "lds", 192), ("gfx950", "vmem", 96)):
         (loop,) = report(kernel(symbols(assembly())[3], 64, 2560, target)).loops
-        assert (loop.label, loop.depth, loop.binding) == (".LBB3_5", 1, "lds")
+        assert (loop.label, loop.depth, loop.binding) == (".LBB3_5", 1, binding)
+        assert loop.cycles["lds"] == lds
         assert (loop.cycles["mfma"], loop.cycles["vmem"]) == (32, 4 * 2 * 16)
         assert assembly(target).splitlines()[loop.line - 1].strip().startswith("v_lshl_add_u64")
     assert report(evidence().kernels[1]).loops[0].binding == "mfma"
@@ -135,9 +139,32 @@ def test_lanes_and_banks_by_hand() -> None:
     # The third read's address was loaded: it is not known.
     assert sorted(found) == [3, 4, 6]
     assert (found[3][0] == 128 * lanes).all() and (found[4][0] == 132 * lanes + 8).all()
-    assert (conflict(found[3], 4), conflict(found[4], 4), sectors(found[6][0], 4)) == (32, 1, 64)
-    assert conflict([4 * lanes], 4) == conflict([0 * lanes], 4) == conflict([16 * lanes], 16) == 1
+    assert (conflict(found[3], "ds_read_b32"), conflict(found[4], "ds_read_b32"), sectors(found[6][0], 4)) == (
+        32,
+        1,
+        64,
+    )
+    assert conflict([4 * lanes], "ds_read_b32") == conflict([0 * lanes], "ds_read_b32") == 1
     assert (sectors(4 * lanes, 4), sectors(16 * lanes, 16)) == (4, 16)
+
+
+@pytest.mark.parametrize(
+    ("mnemonic", "stride", "target", "passes"),
+    [
+        ("ds_write_b128", 16, "gfx942", 1),
+        ("ds_read_b128", 16, "gfx942", 1),
+        ("ds_read_b128", 16, "gfx950", 1),
+        # Rows of 80 bytes: eight lanes start in banks 0, 20, 8, 28, 16, 4, 24, 12.
+        ("ds_write_b128", 80, "gfx942", 1),
+        ("ds_read_b128", 80, "gfx942", 1),
+        ("ds_read_b64", 64, "gfx942", 8),  # 16 lanes in 2 of 32 banks
+        ("ds_read_b64", 64, "gfx950", 8),  # 32 lanes in 4 of 64 banks
+        ("ds_write_b64", 64, "gfx950", 8),
+        ("ds_read_b64", 256, "gfx950", 32),
+    ],
+)
+def test_which_lanes_meet(mnemonic: str, stride: int, target: str, passes: float) -> None:
+    assert conflict([stride * np.arange(64)], mnemonic, target) == passes
 
 
 def test_threads_of_a_square_block() -> None:
