@@ -76,7 +76,7 @@ def test_static_and_dynamic_lds_add_up() -> None:
 def test_a_loops_cost_names_its_pipe() -> None:
     """Two 16-cycle MFMAs; two 16-byte loads a lane are 16 cycles each on a path that four SIMDs share.
 
-    Two 16-byte writes are 8 passes of LDS each; four 8-byte reads 4 each and twice that in conflict; on gfx950 2, without.
+    Two 16-byte writes are 8 passes of LDS each; four 8-byte reads 4 each, twice that in conflict; on gfx950 2, without.
     """
     for target, binding, lds in (("gfx942", "lds", 192), ("gfx950", "vmem", 96)):
         (loop,) = report(kernel(symbols(assembly())[3], 64, 2560, target)).loops
