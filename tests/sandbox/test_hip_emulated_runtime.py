@@ -147,3 +147,66 @@ def test_launches_are_told_and_not_run_where_only_they_are_asked_for() -> None:
 def test_what_does_not_compile_is_told_with_the_sources_own_lines() -> None:
     with pytest.raises(build.CompilerFault, match=r"bad:3:\d+: error: use of undeclared identifier 'y'"):
         build.build("__global__ void k(int* x) {\n  __shared__ int s;\n  x[0] = y;\n}\n", "bad", emulation.folder())
+
+
+BORDERS = r"""
+#include <hip/hip_runtime.h>
+#include <hip/hip_cooperative_groups.h>
+namespace cg = cooperative_groups;
+typedef int i32x4 __attribute__((ext_vector_type(4)));
+__device__ unsigned load(i32x4 from, unsigned offset, unsigned scalar, unsigned how)
+  __asm("llvm.amdgcn.raw.buffer.load.i32");
+
+// Past a resource's size a buffer load reads 0.
+__global__ void buffers(const unsigned* x, unsigned* out, int bytes) {
+  i32x4 at = {int(uint64_t(x)), int(uint64_t(x) >> 32), bytes, 0x00027000};
+  out[threadIdx.x] = load(at, threadIdx.x * 4, 0, 0);
+  auto same = __builtin_amdgcn_make_buffer_rsrc(x, 0, bytes, 0x00027000);
+  out[threadIdx.x] += __builtin_amdgcn_raw_buffer_load_b32(same, threadIdx.x * 4, 0, 0);
+}
+extern "C" void go_buffers(const unsigned* x, unsigned* out, int bytes) { buffers<<<1, 64>>>(x, out, bytes); }
+
+__global__ void straight(const unsigned* x, unsigned* out) {
+  __shared__ unsigned tile[64];
+  __builtin_amdgcn_global_load_lds(x + (threadIdx.x ^ 1), tile, 4, 0, 0);
+  __builtin_amdgcn_s_waitcnt(0);
+  __syncthreads();
+  out[threadIdx.x] = tile[threadIdx.x];
+}
+extern "C" void go_straight(const unsigned* x, unsigned* out) { straight<<<1, 64>>>(x, out); }
+
+__global__ void rounds(int* board, int* out) {
+  cg::grid_group grid = cg::this_grid();
+  for (int round = 0; round < 3; round++) {
+    if (threadIdx.x == 0) board[blockIdx.x] += board[(blockIdx.x + 1) % gridDim.x] * 0 + 1;
+    grid.sync();
+    auto tile = cg::tiled_partition<16>(cg::this_thread_block());
+    int sum = board[threadIdx.x % gridDim.x];
+    for (int by = 8; by; by /= 2) sum += tile.shfl_xor(sum, by);
+    out[blockIdx.x * 64 + threadIdx.x] = sum;
+    grid.sync();
+  }
+}
+extern "C" int go_rounds(int* board, int* out, int blocks) {
+  void* arguments[] = {&board, &out};
+  dim3 gridDim(blocks), blockDim(64);
+  return hipLaunchCooperativeKernel((const void*)rounds, gridDim, blockDim, arguments, 0, nullptr);
+}
+"""
+
+
+def test_buffer_resources_and_loads_to_shared_memory() -> None:
+    made = library.Library(emulation.built(BORDERS), check=True)
+    x, out = torch.arange(1, 65, dtype=torch.int32), torch.zeros(64, dtype=torch.int32)
+    emulation.call(made, "go_buffers", x=x, out=out, bytes=100)
+    assert torch.equal(out, torch.where(torch.arange(64) < 25, 2 * x, 0))
+    emulation.call(made, "go_straight", x=x, out=out)
+    assert torch.equal(out, x.view(32, 2).flip(1).reshape(-1))
+
+
+def test_a_cooperative_launch_and_its_groups() -> None:
+    made = library.Library(emulation.built(BORDERS))
+    board, out = torch.zeros(16, dtype=torch.int32), torch.zeros(16, 64, dtype=torch.int32)
+    emulation.call(made, "go_rounds", board=board, out=out, blocks=16)
+    assert bool((board == 3).all()) and bool((out == 48).all())
+    assert made.handle.go_rounds(emulation.pointer(board), emulation.pointer(out), 100_000) == 720

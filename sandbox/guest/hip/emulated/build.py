@@ -30,7 +30,16 @@ _LANES = (
 )
 """No call copied into two branches and no two made one: lanes meet where the source says. (`convergent` holds before
 the code generator only.)"""
-_COMMON = ("-std=c++20", "-O2", "-g1", "-fPIC", "-fno-omit-frame-pointer", "-fno-color-diagnostics", "-Wno-everything", "-fdeclspec")
+_COMMON = (
+    "-std=c++20",
+    "-O2",
+    "-g1",
+    "-fPIC",
+    "-fno-omit-frame-pointer",
+    "-fno-color-diagnostics",
+    "-Wno-everything",
+    "-fdeclspec",
+)
 
 
 class CompilerFault(Exception):

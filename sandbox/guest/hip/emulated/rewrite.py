@@ -18,6 +18,7 @@ _SHARED = re.compile(
 _ATTRIBUTE = re.compile(r"(?:alignas|__align__)\s*\(|__attribute__\s*\(\(|\[\[")
 _SPACE = re.compile(r"__attribute__\s*\(\(\s*address_space\s*\(\s*\w+\s*\)\s*\)\)")
 _ASM = re.compile(r"\b(?:asm|__asm__|__asm)\s*(?:volatile|__volatile__)?\s*\(")
+_LABEL = re.compile(r"""\(\s*"(llvm\.amdgcn\.[\w.]+)"\s*\)""")
 _GGL = re.compile(r"\bhipLaunchKernelGGL\s*\(")
 _UNTYPED = re.compile(
     r"(hipLaunch(?:Cooperative)?Kernel\s*\(\s*)(?:\(\s*(?:const\s+)?void\s*(?:const\s*)?\*\s*\)|"
@@ -260,6 +261,11 @@ def _assembly(text: str) -> str:
     while found := _ASM.search(_blank(text), position):
         opening = found.end() - 1
         end = _closing(_blank(text), opening)
+        if label := _LABEL.fullmatch(text[opening:end]):
+            new = f'__asm("kw_{label[1].replace(".", "_")}")'
+            text = _replaced(text, found.start(), end, new)
+            position = found.start() + len(new)
+            continue
         body = re.findall(r'"((?:\\.|[^"\\])*)"', text[opening:end].split(":")[0])
         words = " ".join(body).replace("\\n", ";").replace("\\t", " ")
         orders = [order.strip() for order in words.split(";") if order.strip()]

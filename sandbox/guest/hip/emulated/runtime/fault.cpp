@@ -81,3 +81,8 @@ KW_RUNTIME void kw_clear_fault() {
   faults = 0;
   *kw_last_error() = 0;
 }
+
+/** Sources that exit by themselves at a failed launch leave nobody to ask. */
+static __attribute__((destructor)) void tell_at_exit() {
+  if (stopping()) fprintf(stderr, "%s in %s: %s\n", first.kind, first.kernel, first.message);
+}

@@ -63,12 +63,6 @@ KW_INLINE kw::Resource __builtin_amdgcn_make_buffer_rsrc(T* base, short, int byt
   KW_INLINE void __builtin_amdgcn_raw_buffer_store_##suffix(T value, R to, int offset, int scalar, int) { kw::raw_store<T>(value, to, offset, scalar); }
 KW_RAW(b8, unsigned char) KW_RAW(b16, unsigned short) KW_RAW(b32, unsigned) KW_RAW(b64, kw::Two<unsigned>)
 KW_RAW(b96, kw::Three<unsigned>) KW_RAW(b128, kw::Four<unsigned>)
-// Kernels also name LLVM's intrinsics by `__asm("llvm.amdgcn.raw.buffer.load...")`; rewrite.py leads these declarations here.
-template <class T, class R>
-KW_INLINE T kw_raw_buffer_load(R from, int offset, int scalar, int) { return kw::raw_load<T>(from, offset, scalar); }
-template <class T, class R>
-KW_INLINE void kw_raw_buffer_store(T value, R to, int offset, int scalar, int) { kw::raw_store<T>(value, to, offset, scalar); }
-
 template <class G, class L>
 KW_INLINE void __builtin_amdgcn_global_load_lds(G* from, L* lds, int bytes, int offset, int) {
   const char* at = (const char*)from + offset;
@@ -86,3 +80,22 @@ KW_INLINE void __builtin_amdgcn_raw_ptr_buffer_load_lds(R from, L* lds, int byte
   });
 }
 #define __builtin_amdgcn_raw_buffer_load_lds __builtin_amdgcn_raw_ptr_buffer_load_lds
+
+// Kernels also declare LLVM's intrinsics as functions: `T f(...) __asm("llvm.amdgcn.raw.buffer.load.v4i32");`. rewrite.py
+// turns the label into one of these names; parameters and result go as the same types do.
+namespace kw {
+using Words = int __attribute__((ext_vector_type(4)));
+}
+#define KW_LABEL(suffix, T)                                                                                              \
+  extern "C" inline __attribute__((used, weak)) T kw_llvm_amdgcn_raw_buffer_load_##suffix(kw::Words from, int offset, int scalar, int) { \
+    return kw::raw_load<T>(from, offset, scalar);                                                                        \
+  }                                                                                                                      \
+  extern "C" inline __attribute__((used, weak)) void kw_llvm_amdgcn_raw_buffer_store_##suffix(T value, kw::Words to, int offset, int scalar, int) { \
+    kw::raw_store<T>(value, to, offset, scalar);                                                                         \
+  }
+KW_LABEL(i64, long) KW_LABEL(i128, __int128) KW_LABEL(i8, signed char) KW_LABEL(i16, short) KW_LABEL(i32, int) KW_LABEL(f32, float) KW_LABEL(f16, _Float16)
+KW_LABEL(v2i16, kw::Two<short>) KW_LABEL(v4i16, kw::Four<short>) KW_LABEL(v2f16, kw::Two<_Float16>) KW_LABEL(v4f16, kw::Four<_Float16>)
+KW_LABEL(v2i32, kw::Two<int>) KW_LABEL(v4i32, kw::Four<int>) KW_LABEL(v2f32, kw::Two<float>) KW_LABEL(v4f32, kw::Four<float>)
+extern "C" inline __attribute__((used, weak)) void kw_llvm_amdgcn_raw_buffer_load_lds(kw::Words from, void* lds, int bytes, int offset, int scalar, int more, int aux) {
+  __builtin_amdgcn_raw_ptr_buffer_load_lds(from, (char*)lds, bytes, offset, scalar, more, aux);
+}

@@ -33,6 +33,10 @@ using hipEvent_t = ihipEvent_t*;
 using hipDevice_t = int;
 using hipDeviceptr_t = void*;
 struct hipIpcMemHandle_t { char reserved[64]; };
+struct hipFuncAttributes {
+  size_t sharedSizeBytes, localSizeBytes, constSizeBytes;
+  int numRegs, maxThreadsPerBlock, maxDynamicSharedSizeBytes;
+};
 struct hipDeviceProp_t {
   char name[256];
   size_t totalGlobalMem, sharedMemPerBlock, maxSharedMemoryPerMultiProcessor;
@@ -40,9 +44,16 @@ struct hipDeviceProp_t {
   int maxThreadsDim[3], maxGridSize[3], cooperativeLaunch, l2CacheSize;
   char gcnArchName[256];
 };
-constexpr unsigned hipStreamNonBlocking = 1, hipEventDisableTiming = 2, hipDeviceMallocUncached = 3,
-                   hipDeviceMallocFinegrained = 1, hipIpcMemLazyEnablePeerAccess = 1, hipStreamDefault = 0,
-                   hipHostMallocDefault = 0, hipHostMallocMapped = 2, hipHostMallocCoherent = 0x40000000;
+#define hipStreamDefault 0
+#define hipStreamNonBlocking 1
+#define hipEventDefault 0
+#define hipEventDisableTiming 2
+#define hipDeviceMallocUncached 3
+#define hipDeviceMallocFinegrained 1
+#define hipIpcMemLazyEnablePeerAccess 1
+#define hipHostMallocDefault 0
+#define hipHostMallocMapped 2
+#define hipHostMallocCoherent 0x40000000
 
 KW_RUNTIME int kw_allocate(void** at, size_t bytes);
 KW_RUNTIME int kw_release(void* at);
@@ -157,6 +168,10 @@ template <class F>
 hipError_t hipOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, F, int threads, size_t shared) {
   int by_threads = 2048 / ((threads + 63) / 64 * 64), by_lds = shared ? int(kw_lds_limit() / shared) : by_threads;
   return *blocks = by_threads < by_lds ? by_threads : by_lds, hipSuccess;
+}
+template <class F>
+hipError_t hipFuncGetAttributes(hipFuncAttributes* out, F) {
+  return *out = {0, 0, 0, 0, 1024, kw_lds_limit()}, hipSuccess;
 }
 inline hipError_t hipGetDeviceProperties(hipDeviceProp_t* out, int) {
   *out = hipDeviceProp_t{};

@@ -91,6 +91,7 @@ struct Launch {
   void* closure;
   size_t closure_bytes;
   int rank;  // filled in by the runtime
+  uint64_t arrived;  // at barriers of the whole grid
 };
 
 extern __thread Lane* current __attribute__((tls_model("initial-exec"), visibility("default")));

@@ -121,15 +121,28 @@ using ulong = unsigned long;
 
 namespace kw {
 
-KW_INLINE dim3 thread_index() { return {lane()->thread.x, lane()->thread.y, lane()->thread.z}; }
-KW_INLINE dim3 block_index() { return {block()->id.x, block()->id.y, block()->id.z}; }
-KW_INLINE dim3 block_size() { return {block()->size.x, block()->size.y, block()->size.z}; }
-KW_INLINE dim3 grid_size() { return {block()->grid.x, block()->grid.y, block()->grid.z}; }
+KW_INLINE Index thread_index() { return {lane()->thread.x, lane()->thread.y, lane()->thread.z}; }
+KW_INLINE Index block_index() { return {block()->id.x, block()->id.y, block()->id.z}; }
+KW_INLINE Index block_size() { return {block()->size.x, block()->size.y, block()->size.z}; }
+KW_INLINE Index grid_size() { return {block()->grid.x, block()->grid.y, block()->grid.z}; }
+
+/** Where a thread is: read anew at each use. Objects and no macros, since hosts call their own variables `blockDim`. */
+template <Index (*Get)()>
+struct Position {
+  KW_INLINE unsigned get_x() const { return Get().x; }
+  KW_INLINE unsigned get_y() const { return Get().y; }
+  KW_INLINE unsigned get_z() const { return Get().z; }
+  __declspec(property(get = get_x)) unsigned x;
+  __declspec(property(get = get_y)) unsigned y;
+  __declspec(property(get = get_z)) unsigned z;
+  KW_INLINE operator dim3() const { return Get(); }
+  KW_INLINE operator uint3() const { return {Get().x, Get().y, Get().z}; }
+};
 
 }  // namespace kw
 
-#define threadIdx (::kw::thread_index())
-#define blockIdx (::kw::block_index())
-#define blockDim (::kw::block_size())
-#define gridDim (::kw::grid_size())
+inline constexpr kw::Position<kw::thread_index> threadIdx;
+inline constexpr kw::Position<kw::block_index> blockIdx;
+inline constexpr kw::Position<kw::block_size> blockDim;
+inline constexpr kw::Position<kw::grid_size> gridDim;
 constexpr int warpSize = 64;
