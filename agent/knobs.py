@@ -62,6 +62,8 @@ class SpaceSpec(Frozen):
 
     knobs: dict[str, KnobSpec] = Field(default={})
     constraints: tuple[ConstraintSpec, ...] = ()
+    architectures: tuple[str, ...] = ()
+    """``gfx942``: those that the kernel is written for; every one, where none is named."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +76,8 @@ class SeedKernel:
     knobs: dict[str, KnobSpec]
     constraints: tuple[str, ...]
     """Expressions over the knobs and `lds_bytes`."""
+    architectures: tuple[str, ...] = ()
+    """Those that the kernel is written for; every one, where none is named."""
 
     @property
     def settings(self) -> int:
@@ -118,13 +122,17 @@ def load_seed(folder: Path, name: str) -> SeedKernel:
     if missing := sorted(set(marked) - set(spec.knobs)):
         raise KnobError(f"{folder}/submission.py marks {', '.join(missing)}: add [knobs.{missing[0]}] to knobs.toml")
     constraints = tuple(_constraint(folder, constraint.expression, spec) for constraint in spec.constraints)
-    return SeedKernel(name, source, spec.knobs, constraints)
+    return SeedKernel(name, source, spec.knobs, constraints, spec.architectures)
 
 
-def load_seeds(root: Path, problem: str) -> tuple[SeedKernel, ...]:
-    """Every seed kernel of a problem under `root` (the folder ``seed_kernels``), by name; none where it has none."""
+def load_seeds(root: Path, problem: str, architecture: str | None = None) -> tuple[SeedKernel, ...]:
+    """Every seed kernel of a problem under `root` (the folder ``seed_kernels``), by name; none where it has none.
+
+    With an `architecture` (``gfx942``, ``sm_90``), only those that are written for it.
+    """
     folders = sorted(path.parent for path in (root / problem).glob("*/submission.py"))
-    return tuple(load_seed(folder, folder.relative_to(root).as_posix()) for folder in folders)
+    seeds = (load_seed(folder, folder.relative_to(root).as_posix()) for folder in folders)
+    return tuple(seed for seed in seeds if architecture in (None, *(seed.architectures or (architecture,))))
 
 
 def declared(source: str) -> Assignment:

@@ -73,10 +73,9 @@ def start(
     """
     _check_model(settings, model)
     problem = load(settings.problem)
-    settings = settings.model_copy(
-        update={"problem": problem.name, "chip": chip(settings.chip or problem.chips[0]).name}
-    )
-    seeds = load_seeds(seed_kernels, problem.name)
+    target = chip(settings.chip or problem.chips[0])
+    settings = settings.model_copy(update={"problem": problem.name, "chip": target.name})
+    seeds = load_seeds(seed_kernels, problem.name, target.arch)
     folder = runs.create(runs_root, problem.name)
     began = RunStarted(
         run_id=folder.name, problem=problem.name, problem_sha256=content_sha256(problem), strategy=settings.strategy,
@@ -102,7 +101,7 @@ def resume(
         settings = settings_of(folder)
         _check_model(settings, model)
         _check(folded, runner)
-        seeds = load_seeds(seed_kernels, settings.problem)
+        seeds = load_seeds(seed_kernels, settings.problem, chip(settings.chip).arch if settings.chip else None)
         return _work(settings, folder, journal, folded, seeds, runner, model, progress, interrupt)
 
 

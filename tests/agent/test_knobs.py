@@ -140,6 +140,11 @@ def test_our_own_seeds_load_and_their_defaults_fit_every_chip_they_are_for(probl
             assert kernel.allows(kernel.defaults, chip(name).lds_bytes), f"{kernel.name} on {name}"
 
 
+def test_a_seed_is_offered_to_the_chips_it_is_written_for() -> None:
+    names = [{seed.name for seed in load_seeds(SEED_KERNELS, "amd/fp8-mm", arch)} for arch in ("gfx942", "sm_90", None)]
+    assert names[0] - names[1] == {"amd/fp8-mm/mfma_hip"} and names[1] and names[2] == names[0]
+
+
 VALUES = st.one_of(st.integers(-(2**40), 2**40), st.booleans(), st.sampled_from(["", ".cg", "a b", "evict_last"]))
 
 

@@ -29,7 +29,8 @@ NAMES = (
 )
 SEEDS = [seed for name in NAMES for seed in load_seeds(ROOT, name)]
 CHIPS = ("MI300X", "MI355X", "H200")
-LEAST = dict.fromkeys(NAMES, 20) | {"amd/fp8-mm": 200, "pmpp/matmul": 200}
+LEAST = {"amd/fp8-mm/block_scaled": 200, "pmpp/matmul/grouped": 200, "amd/fp8-mm/mfma_hip": 4}
+"""Settings that a search has, 20 where none are named. HIP seeds are tuned by writing them anew."""
 
 seeds = pytest.mark.parametrize("seed", SEEDS, ids=lambda seed: seed.name)
 
@@ -39,7 +40,7 @@ def problem_of(seed: SeedKernel) -> str:
 
 
 def test_every_problem_named_here_has_a_seed() -> None:
-    assert [problem_of(seed) for seed in SEEDS] == list(NAMES)
+    assert list(dict.fromkeys(map(problem_of, SEEDS))) == list(NAMES)
 
 
 @seeds
@@ -56,10 +57,12 @@ def test_it_is_a_submission_to_its_own_board(seed: SeedKernel) -> None:
 @seeds
 @pytest.mark.parametrize("name", CHIPS)
 def test_its_knobs_leave_a_choice_on_every_chip(seed: SeedKernel, name: str) -> None:
-    found = chip(name)
+    found, least = chip(name), LEAST.get(seed.name, 20)
+    if found.arch not in (seed.architectures or (found.arch,)):
+        pytest.skip(f"not written for {found.arch}")
     here = seed.on("hip" if found.vendor == "amd" else "cuda")
     allowed = (index for index in range(here.settings) if here.allows(here.setting(index), found.lds_bytes))
-    assert len(list(islice(allowed, LEAST[problem_of(seed)]))) == LEAST[problem_of(seed)]
+    assert len(list(islice(allowed, least))) == least
     assert here.allows(here.defaults, found.lds_bytes)
 
 
