@@ -58,10 +58,15 @@ def of_python():
 
 def sources():
     if IN_PYTHON:
-        return [build.Source(one.name, one.text, one.own, build.safe_flags(one.flags), (inline.STAND_IN,))
-                for one in of_python()]
-    one = unit.assembled("public", None, TEXT, None) if FRAGMENT else unit.Unit("public", TEXT, ("public.hip",), ())
-    return [build.Source("public", one.text, one.own, (), (inline.STAND_IN,))]
+        return [source(one) for one in units or of_python()]
+    if FRAGMENT:
+        return [source(unit.assembled("public", None, TEXT, None))]
+    return [build.Source("public", TEXT, ("public.hip",))]
+
+
+def source(one):
+    flags = (*inline.TORCH, *build.safe_flags(one.flags))
+    return build.Source(one.name, one.text, one.own, flags, (inline.STAND_IN,))
 
 
 def counted(kernel):
@@ -79,10 +84,8 @@ compiler, folder, told = toolchain.find(os.environ), Path(tempfile.mkdtemp()), d
 for target in {targets!r}:
     begun, found = time.perf_counter(), []
     try:
-        for source in sources() if not units else [
-            build.Source(one.name, one.text, one.own, build.safe_flags(one.flags), (inline.STAND_IN,)) for one in units
-        ]:
-            assembly = build.compile_for(compiler, source, target, folder)
+        for one in sources():
+            assembly = build.compile_for(compiler, one, target, folder)
             found += [counted(kernel) for kernel in kernels.kernels(assembly)]
     except build.BuildError as error:
         faults = error.faults

@@ -115,6 +115,7 @@ def test_rocms_own_compiler_comes_first(tmp_path: Path) -> None:
 def test_flags_that_change_the_code_and_nothing_else() -> None:
     asked = ["-O3", "--offload-arch=gfx942", "-std=c++17", "-DN=4", "-mllvm", "-amdgpu-early-inline-all=true"]
     asked += ["-I/etc", "-fplugin=x.so", "-mllvm", "-load=x.so", "-o", "x", "@file", "-ffast-math", "-include", "x"]
+    assert build.safe_flags([]) == ()
     assert build.safe_flags(asked) == (
         *("-O3", "-std=c++17", "-DN=4", "-mllvm", "-amdgpu-early-inline-all=true", "-ffast-math"),
     )

@@ -51,7 +51,7 @@ def safe_flags(flags: Sequence[str]) -> tuple[str, ...]:
     """Of a candidate's flags those that change the code and nothing else; targets, paths and plugins are left out."""
     kept: list[str] = []
     words = list(flags)
-    for flag, following in zip(words, [*words[1:], ""], strict=True):
+    for flag, following in zip(words, [*words[1:], ""], strict=False):
         if flag == "-mllvm" and following.startswith(_MACHINE):
             kept += [flag, following]
         elif flag.startswith(_SAFE) or flag in _SAFE_WHOLE:

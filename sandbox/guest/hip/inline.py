@@ -28,7 +28,11 @@ from .unit import Unit, assembled, caller, from_files
 
 STAND_IN = toolchain.INCLUDE / "torch_stand_in"
 WAVE = 64
-_TORCH = ("-D__HIP_PLATFORM_AMD__=1", "-DUSE_ROCM=1", "-DCUDA_HAS_FP16=1", "-DTORCH_API_INCLUDE_EXTENSION_H")
+TORCH = (
+    *("-D__HIP_PLATFORM_AMD__=1", "-DUSE_ROCM=1", "-DCUDA_HAS_FP16=1", "-DTORCH_API_INCLUDE_EXTENSION_H"),
+    *("-D__HIP_NO_HALF_OPERATORS__=1", "-D__HIP_NO_HALF_CONVERSIONS__=1", "-DHIP_ENABLE_WARP_SYNC_BUILTINS=1"),
+)
+"""What torch 2.13 defines for an extension on ROCm (`cpp_extension.COMMON_HIPCC_FLAGS`); a candidate may undo it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +97,7 @@ class Inline:
     def _build(self, unit: Unit) -> Extension:
         compiler = toolchain.find(os.environ)
         folder = Path(tempfile.mkdtemp(prefix=f"{unit.name}-", dir=self._folder))
-        defined = (*_TORCH, f"-DTORCH_EXTENSION_NAME={unit.name}")
+        defined = (*TORCH, f"-DTORCH_EXTENSION_NAME={unit.name}")
         source = build.Source(unit.name, unit.text, unit.own, (*defined, *build.safe_flags(unit.flags)), (STAND_IN,))
         with ThreadPoolExecutor(2) as pool:
             host = pool.submit(_for_the_cpu, unit, folder, self._targets[0])
@@ -154,7 +158,7 @@ def install(targets: Sequence[str], record: Record, run: bool) -> Inline:
 
 def _for_the_cpu(unit: Unit, folder: Path, target: str) -> Path:
     kept = tuple(flag for flag in build.safe_flags(unit.flags) if flag.startswith(("-D", "-U", "-std=")))
-    flags = (*_TORCH, f"-DTORCH_EXTENSION_NAME={unit.name}", *kept)
+    flags = (*TORCH, f"-DTORCH_EXTENSION_NAME={unit.name}", *kept)
     return emulated.build(unit.text, unit.name, folder, (STAND_IN,), flags, target)
 
 

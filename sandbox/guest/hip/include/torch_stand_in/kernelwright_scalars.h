@@ -49,6 +49,25 @@ struct TypeMeta {
 inline std::ostream& operator<<(std::ostream& out, TypeMeta type) { return out << type.name(); }
 
 // 16 and 8 bits wide, for kernels too. `to` and `from` go through HIP's own types.
+template <class To, class Held>
+__host__ __device__ inline void kw_set(To& to, Held*, float value) {
+  const Held made(value);
+  __builtin_memcpy(&to.x, &made, sizeof to.x);
+}
+template <class To>
+__host__ __device__ inline void kw_set(To& to, __half*, float value) {
+  to.x = __half_as_ushort(__float2half(value));
+}
+template <class From, class Held>
+__host__ __device__ inline float kw_get(const From& from, Held*) {
+  Held made;
+  __builtin_memcpy(&made, &from.x, sizeof made);
+  return float(made);
+}
+template <class From>
+__host__ __device__ inline float kw_get(const From& from, __half*) {
+  return __half2float(__ushort_as_half(from.x));
+}
 #define KW_SHORT_SCALAR(name, bits, held)                                                                   \
   struct name {                                                                                             \
     bits x;                                                                                                 \
@@ -56,9 +75,9 @@ inline std::ostream& operator<<(std::ostream& out, TypeMeta type) { return out <
     struct from_bits_t {};                                                                                  \
     static constexpr from_bits_t from_bits() { return {}; }                                                 \
     __host__ __device__ constexpr name(bits raw, from_bits_t) : x(raw) {}                                   \
-    __host__ __device__ name(float value) { held made(value); __builtin_memcpy(&x, &made, sizeof x); }      \
+    __host__ __device__ name(float value) { kw_set(*this, static_cast<held*>(nullptr), value); }             \
     __host__ __device__ name(const held& value) { __builtin_memcpy(&x, &value, sizeof x); }                 \
-    __host__ __device__ operator float() const { held made; __builtin_memcpy(&made, &x, sizeof x); return float(made); } \
+    __host__ __device__ operator float() const { return kw_get(*this, static_cast<held*>(nullptr)); } \
     __host__ __device__ explicit operator held() const { held made; __builtin_memcpy(&made, &x, sizeof x); return made; } \
     __host__ __device__ name& operator+=(name other) { return *this = name(float(*this) + float(other)); }  \
     __host__ __device__ name& operator*=(name other) { return *this = name(float(*this) * float(other)); }  \

@@ -42,7 +42,7 @@ struct alignas(4) __hip_bfloat162 {
 
 KW_SHORT_FLOAT_OPERATORS(__hip_bfloat16, __hip_bfloat162, __bf16)
 KW_SHORT_FLOAT_FUNCTIONS(__hip_bfloat16, __hip_bfloat162, __bf16)
-KW_SHORT_FLOAT_MATHS(__hip_bfloat16)
+KW_SHORT_FLOAT_MATHS(__hip_bfloat16, __bf16)
 KW_SHORT_FLOAT_SHUFFLES(__hip_bfloat16)
 KW_SHORT_FLOAT_SHUFFLES(__hip_bfloat162)
 

@@ -56,7 +56,7 @@ KW_HD __hip_fp8_storage_t __hip_cvt_bfloat16raw_to_fp8(
   return __hip_cvt_float_to_fp8(float(__hip_bfloat16(x)), saturate, kind);
 }
 KW_HD __half_raw __hip_cvt_fp8_to_halfraw(__hip_fp8_storage_t x, __hip_fp8_interpretation_t kind) {
-  return __half(kw_fp8_to_float(x, kind));
+  return __half::of(_Float16(kw_fp8_to_float(x, kind)));
 }
 
 #define KW_FP8_TYPE(name, kind)                                                                     \
@@ -71,11 +71,11 @@ KW_HD __half_raw __hip_cvt_fp8_to_halfraw(__hip_fp8_storage_t x, __hip_fp8_inter
     KW_HD name(unsigned x) : name(static_cast<float>(x)) {}                                         \
     KW_HD name(long x) : name(static_cast<float>(x)) {}                                             \
     KW_HD name(unsigned long x) : name(static_cast<float>(x)) {}                                    \
-    KW_HD name(__half x) : name(float(x)) {}                                                        \
+    KW_HD name(__half x) : name(float(x.data)) {}                                                       \
     KW_HD name(__hip_bfloat16 x) : name(float(x)) {}                                                \
     KW_HD operator float() const { return kw_fp8_to_float(__x, kind); }                             \
     KW_HD explicit operator double() const { return float(*this); }                                 \
-    KW_HD explicit operator __half() const { return __half(float(*this)); }                         \
+    KW_HD explicit operator __half() const { return __half::of(_Float16(float(*this))); }                         \
     KW_HD explicit operator __hip_bfloat16() const { return __hip_bfloat16(float(*this)); }         \
     KW_HD explicit operator bool() const { return float(*this) != 0; }                              \
     KW_HD explicit operator int() const { return static_cast<int>(float(*this)); }                  \

@@ -33,50 +33,46 @@
   KW_HD bool operator==(T2 a, T2 b) { return a.x == b.x && a.y == b.y; }                            \
   KW_HD bool operator!=(T2 a, T2 b) { return !(a == b); }
 
+// No operator and no conversion of `T` in here: torch builds extensions without those of half.
 #define KW_SHORT_FLOAT_FUNCTIONS(T, T2, E)                                                          \
-  KW_HD T __hadd(T a, T b) { return a + b; }                                                        \
-  KW_HD T __hadd_rn(T a, T b) { return a + b; }                                                     \
-  KW_HD T __hsub(T a, T b) { return a - b; }                                                        \
-  KW_HD T __hmul(T a, T b) { return a * b; }                                                        \
-  KW_HD T __hdiv(T a, T b) { return a / b; }                                                        \
-  KW_HD T __hneg(T a) { return -a; }                                                                \
+  KW_HD T __hadd(T a, T b) { return T::of(a.value() + b.value()); }                                 \
+  KW_HD T __hadd_rn(T a, T b) { return T::of(a.value() + b.value()); }                              \
+  KW_HD T __hsub(T a, T b) { return T::of(a.value() - b.value()); }                                 \
+  KW_HD T __hmul(T a, T b) { return T::of(a.value() * b.value()); }                                 \
+  KW_HD T __hdiv(T a, T b) { return T::of(a.value() / b.value()); }                                 \
+  KW_HD T __hneg(T a) { return T::of(-a.value()); }                                                 \
   KW_HD T __habs(T a) { return T::of(a.value() < E(0) ? -a.value() : a.value()); }                  \
-  KW_HD T __hfma(T a, T b, T c) { return T::of(E(__builtin_fmaf(float(a.value()), float(b.value()), float(c.value())))); } \
+  KW_HD T __hfma(T a, T b, T c) {                                                                   \
+    return T::of(E(__builtin_fmaf(float(a.value()), float(b.value()), float(c.value()))));          \
+  }                                                                                                 \
   KW_HD T __hmax(T a, T b) { return a.value() > b.value() || b.value() != b.value() ? a : b; }      \
   KW_HD T __hmin(T a, T b) { return a.value() < b.value() || b.value() != b.value() ? a : b; }      \
-  KW_HD bool __heq(T a, T b) { return a == b; }                                                     \
-  KW_HD bool __hne(T a, T b) { return a != b; }                                                     \
-  KW_HD bool __hlt(T a, T b) { return a < b; }                                                      \
-  KW_HD bool __hle(T a, T b) { return a <= b; }                                                     \
-  KW_HD bool __hgt(T a, T b) { return a > b; }                                                      \
-  KW_HD bool __hge(T a, T b) { return a >= b; }                                                     \
+  KW_HD bool __heq(T a, T b) { return a.value() == b.value(); }                                     \
+  KW_HD bool __hne(T a, T b) { return a.value() != b.value(); }                                     \
+  KW_HD bool __hlt(T a, T b) { return a.value() < b.value(); }                                      \
+  KW_HD bool __hle(T a, T b) { return a.value() <= b.value(); }                                     \
+  KW_HD bool __hgt(T a, T b) { return a.value() > b.value(); }                                      \
+  KW_HD bool __hge(T a, T b) { return a.value() >= b.value(); }                                     \
   KW_HD bool __hisnan(T a) { return a.value() != a.value(); }                                       \
   KW_HD int __hisinf(T a) { return __builtin_isinf(float(a.value())); }                             \
-  KW_HD T2 __hadd2(T2 a, T2 b) { return a + b; }                                                    \
-  KW_HD T2 __hsub2(T2 a, T2 b) { return a - b; }                                                    \
-  KW_HD T2 __hmul2(T2 a, T2 b) { return a * b; }                                                    \
-  KW_HD T2 __h2div(T2 a, T2 b) { return a / b; }                                                    \
-  KW_HD T2 __hneg2(T2 a) { return -a; }                                                             \
+  KW_HD T2 __hadd2(T2 a, T2 b) { return T2::of(a.pair() + b.pair()); }                              \
+  KW_HD T2 __hsub2(T2 a, T2 b) { return T2::of(a.pair() - b.pair()); }                              \
+  KW_HD T2 __hmul2(T2 a, T2 b) { return T2::of(a.pair() * b.pair()); }                              \
+  KW_HD T2 __h2div(T2 a, T2 b) { return T2::of(a.pair() / b.pair()); }                              \
+  KW_HD T2 __hneg2(T2 a) { return T2::of(-a.pair()); }                                              \
   KW_HD T2 __habs2(T2 a) { return T2(__habs(a.x), __habs(a.y)); }                                   \
   KW_HD T2 __hfma2(T2 a, T2 b, T2 c) { return T2(__hfma(a.x, b.x, c.x), __hfma(a.y, b.y, c.y)); }   \
   KW_HD T2 __hmax2(T2 a, T2 b) { return T2(__hmax(a.x, b.x), __hmax(a.y, b.y)); }                   \
   KW_HD T2 __hmin2(T2 a, T2 b) { return T2(__hmin(a.x, b.x), __hmin(a.y, b.y)); }
 
-#define KW_SHORT_FLOAT_MATHS(T)                                                                     \
-  __device__ inline T hexp(T a) { return T(expf(float(a))); }                                       \
-  __device__ inline T hexp2(T a) { return T(exp2f(float(a))); }                                     \
-  __device__ inline T hlog(T a) { return T(logf(float(a))); }                                       \
-  __device__ inline T hlog2(T a) { return T(log2f(float(a))); }                                     \
-  __device__ inline T hsqrt(T a) { return T(sqrtf(float(a))); }                                     \
-  __device__ inline T hrsqrt(T a) { return T(rsqrtf(float(a))); }                                   \
-  __device__ inline T hrcp(T a) { return T(1.0f / float(a)); }                                      \
-  __device__ inline T hsin(T a) { return T(sinf(float(a))); }                                       \
-  __device__ inline T hcos(T a) { return T(cosf(float(a))); }                                       \
-  __device__ inline T hfloor(T a) { return T(floorf(float(a))); }                                   \
-  __device__ inline T hceil(T a) { return T(ceilf(float(a))); }                                     \
-  __device__ inline T hrint(T a) { return T(rintf(float(a))); }                                     \
-  __device__ inline T htrunc(T a) { return T(truncf(float(a))); }                                   \
-  __device__ inline T htanh(T a) { return T(tanhf(float(a))); }
+#define KW_MATHS(T, E, name, function) \
+  __device__ inline T name(T a) { return T::of(E(function(float(a.value())))); }
+#define KW_SHORT_FLOAT_MATHS(T, E)                                                                  \
+  KW_MATHS(T, E, hexp, expf) KW_MATHS(T, E, hexp2, exp2f) KW_MATHS(T, E, hlog, logf)                \
+  KW_MATHS(T, E, hlog2, log2f) KW_MATHS(T, E, hsqrt, sqrtf) KW_MATHS(T, E, hrsqrt, rsqrtf)          \
+  KW_MATHS(T, E, hrcp, 1.0f /) KW_MATHS(T, E, hsin, sinf) KW_MATHS(T, E, hcos, cosf)                \
+  KW_MATHS(T, E, hfloor, floorf) KW_MATHS(T, E, hceil, ceilf) KW_MATHS(T, E, hrint, rintf)          \
+  KW_MATHS(T, E, htrunc, truncf) KW_MATHS(T, E, htanh, tanhf)
 
 // A lane move of what fits into one word.
 #define KW_SHUFFLE_OF(T, name, second)                                                              \
@@ -109,7 +105,7 @@
     unsigned seen = __hip_atomic_load(word, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT);            \
     for (;;) {                                                                                      \
       T2 before = __builtin_bit_cast(T2, seen);                                                     \
-      const unsigned found = atomicCAS(word, seen, __builtin_bit_cast(unsigned, before + value));   \
+      const unsigned found = atomicCAS(word, seen, __builtin_bit_cast(unsigned, __hadd2(before, value)));\
       if (found == seen) return before;                                                             \
       seen = found;                                                                                 \
     }                                                                                               \
