@@ -1,6 +1,5 @@
 """What is said of estimates is what the comparison with published times found, and nothing more."""
 
-import csv
 import math
 import tomllib
 
@@ -8,28 +7,13 @@ import pytest
 
 from sandbox.trust import PROVEN, Trust, held, ranking_words, trust, words
 from sandbox.verdict import Judgement
-from tests.bench.trust import HERE, Pair, by_task, ranks, spearman, summed
+from tests.bench.trust import HERE, Pair, by_task, kept, ranks, spearman, summed
 from tests.prompts.samples import RIGHT
-
-
-def pairs() -> list[Pair]:
-    with (HERE / "trust.csv").open(newline="") as file:
-        return [
-            Pair(
-                row["source"],
-                row["kernel"],
-                (int(row["m"]), int(row["n"]), int(row["k"])),
-                float(row["published_us"]),
-                float(row["estimate_us"]) if row["estimate_us"] else None,
-                row["note"],
-            )
-            for row in csv.DictReader(file)
-        ]
 
 
 def test_the_products_figures_are_the_tables() -> None:
     (shown,) = held()
-    made = summed(pairs())
+    made = summed(kept())
     figures = set(Trust.model_fields) - {"date", "commit"}
     assert shown.model_dump(include=figures) == pytest.approx(made.model_dump(include=figures), abs=0.002)
     assert shown.kernels >= 20
@@ -37,14 +21,14 @@ def test_the_products_figures_are_the_tables() -> None:
 
 def test_every_pair_names_a_source_with_its_commit() -> None:
     sources = tomllib.loads((HERE / "trust.toml").read_text())["source"]
-    assert {pair.source for pair in pairs()} == {source["id"] for source in sources}
+    assert {pair.source for pair in kept()} == {source["id"] for source in sources}
     assert all(len(source["commit"]) >= 7 and source["url"].startswith("https://") for source in sources)
-    assert all(pair.published_us > 0 and (pair.estimate_us or pair.note) for pair in pairs())
+    assert all(pair.published_us > 0 and (pair.estimate_us or pair.note) for pair in kept())
 
 
 def test_rank_correlation_by_hand() -> None:
     assert ranks([3.0, 1.0, 3.0]).tolist() == [1.5, 0, 1.5]
-    made = [Pair("a", str(i), (1, 1, 1), float(i), float(ours)) for i, ours in enumerate((2, 1, 3, 4, 5), 1)]
+    made = [Pair("a", str(i), (1, 1, 1), float(i), False, float(ours)) for i, ours in enumerate((2, 1, 3, 4, 5), 1)]
     assert spearman(made) == pytest.approx(0.9)
     assert list(by_task(made)) == ["a 1 x 1 x 1"] and by_task(made[:3]) == {}
     assert math.isclose(summed(made).worst_ratio, 2.0)
