@@ -11,6 +11,7 @@ import torch
 from triton.runtime import driver as active_driver
 
 from . import burst, memory
+from .hip import portable
 from .launches import LaunchWatch
 from .mode import Kernel, Nothing, Took, library_versions
 from .record import Record
@@ -27,6 +28,7 @@ class OnDevice:
 
     def __init__(self) -> None:
         torch.cuda.init()
+        portable.install()
         self.record = Record()
         self._watch = LaunchWatch(self.record, _arch())
         # The first kernel of a process pays for context, allocator and Triton's driver module; no candidate should.
