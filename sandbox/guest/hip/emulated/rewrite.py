@@ -17,6 +17,7 @@ _SHARED = re.compile(
 )
 _ATTRIBUTE = re.compile(r"(?:alignas|__align__)\s*\(|__attribute__\s*\(\(|\[\[")
 _SPACE = re.compile(r"__attribute__\s*\(\(\s*address_space\s*\(\s*\w+\s*\)\s*\)\)")
+_AMD = re.compile(r"__attribute__\s*\(\(\s*amdgpu_\w+\s*(?:\([^()]*\)\s*)?\)\)")
 _ASM = re.compile(r"\b(?:asm|__asm__|__asm)\s*(?:volatile|__volatile__)?\s*\(")
 _LABEL = re.compile(r"""\(\s*"(llvm\.amdgcn\.[\w.]+)"\s*\)""")
 _GGL = re.compile(r"\bhipLaunchKernelGGL\s*\(")
@@ -24,17 +25,15 @@ _UNTYPED = re.compile(
     r"(hipLaunch(?:Cooperative)?Kernel\s*\(\s*)(?:\(\s*(?:const\s+)?void\s*(?:const\s*)?\*\s*\)|"
     r"reinterpret_cast<\s*(?:const\s+)?void\s*\*\s*>)"
 )
-_WAITS = (
-    "s_waitcnt",
-    "s_nop",
-    "s_barrier_dummy",
-    "buffer_inv",
-    "buffer_wbl2",
-    "s_setprio",
-    "s_sleep",
-    "s_dcache",
-    "s_icache",
-)
+_WAITS = ("s_nop", "s_setprio", "s_dcache", "s_icache")
+_ORDERS = {
+    "s_waitcnt": "__kw_wait()",
+    "s_barrier": "__builtin_amdgcn_s_barrier()",
+    "s_sleep": "__builtin_amdgcn_s_sleep(1)",
+    # How the LLVM back end spells acquire and release on gfx942: sc1 of the device, sc0 sc1 of the system.
+    "buffer_inv": "__kw_fence(::kw::acquire, {scope})",
+    "buffer_wbl2": "__kw_fence(::kw::release, {scope})",
+}
 
 
 class Unsupported(ValueError):
@@ -43,7 +42,7 @@ class Unsupported(ValueError):
 
 def rewrite(source: str) -> str:
     """C++ for clang out of HIP source; `Unsupported` for what has no counterpart."""
-    text = _SPACE.sub("", source)
+    text = _AMD.sub("", _SPACE.sub("", source))
     text = _UNTYPED.sub(r"\1", text)
     for step in (_plain_launches, _chevrons, _shared_variables, _assembly):
         text = step(text)
@@ -267,8 +266,9 @@ def _assembly(text: str) -> str:
             position = found.start() + len(new)
             continue
         body = re.findall(r'"((?:\\.|[^"\\])*)"', text[opening:end].split(":")[0])
-        words = " ".join(body).replace("\\n", ";").replace("\\t", " ")
-        orders = [order.strip() for order in words.split(";") if order.strip()]
+        words = "".join(body).replace("\\n", "\n").replace("\\t", " ")
+        orders = [order.split(";")[0].strip() for order in words.split("\n")]
+        orders = [order for order in orders if order and not order.startswith("//")]
         new = _orders(orders, text[opening + 1 : end - 1])
         text = _replaced(text, found.start(), end, new)
         position = found.start() + len(new)
@@ -276,11 +276,11 @@ def _assembly(text: str) -> str:
 
 
 def _orders(orders: list[str], whole: str) -> str:
-    if not orders:
-        return "((void)0)"
-    if all(order.startswith(_WAITS) for order in orders):
-        return "__kw_wait()" if any(order.startswith("s_waitcnt") for order in orders) else "((void)0)"
-    if [order.split()[0] for order in orders if not order.startswith(_WAITS)] == ["s_barrier"]:
-        return "__builtin_amdgcn_s_barrier()"
+    """What stands for these instructions; `whole` is the statement's text between its brackets."""
+    calls = [_ORDERS.get(order.split()[0], "") for order in orders]
+    if all(order.startswith(_WAITS) or call for order, call in zip(orders, calls, strict=True)):
+        scopes = ["::kw::of_system" if "sc0" in order else "::kw::of_device" for order in orders]
+        made = [call.format(scope=scope) for call, scope in zip(calls, scopes, strict=True) if call]
+        return f"({', '.join(made)})" if made else "((void)0)"
     told = " ".join(orders)[:80].replace('"', "'").replace("\\", "")
     return f'kw_refuse("inline assembly: {told}")'

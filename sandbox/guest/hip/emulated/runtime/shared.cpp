@@ -95,6 +95,8 @@ static std::pair<uintptr_t, Allocation*> holder(uintptr_t at) {
   Range range = find_range(at);
   if (range.begin == range.end) return {0, nullptr};
   uintptr_t begin = range.begin & ~(page - 1), end = (range.end + page - 1) & ~(page - 1);
+  // Kernels reach it by pointers from now on, also where no tensor of the call tells of it.
+  kw_range(reinterpret_cast<void*>(range.begin), range.end - range.begin, "memory shared with peers", kw_device(), 0);
   return {begin, &(allocations[begin] = {end - begin, end - begin, "", kw_device()})};
 }
 

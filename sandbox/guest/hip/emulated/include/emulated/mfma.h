@@ -21,10 +21,17 @@ using I32 = Vec<int, 32>;
     return ::kw::mfma<M, K, blocks, ::kw::Type::A, ::kw::Type::B, Out>(a, b, c, cbsz, abid, blgp);      \
   }
 namespace kw {
-using H4 = Vec<_Float16, 4>;
-using H8 = Vec<_Float16, 8>;
-using S4 = Vec<short, 4>;
-using B8 = Vec<__bf16, 8>;
+/** Operands of 2-byte values: kernels spell their vectors with _Float16, __fp16, __bf16 or short. */
+template <int Bytes>
+struct Halves {
+  unsigned char raw[Bytes];
+  Halves() = default;
+  template <class T>
+    requires(sizeof(T) == Bytes)
+  KW_INLINE Halves(const T& from) { __builtin_memcpy(raw, &from, Bytes); }
+};
+using H4 = Halves<8>;
+using H8 = Halves<16>;
 using F2 = Vec<float, 2>;
 using D4 = Vec<double, 4>;
 }  // namespace kw
@@ -39,11 +46,11 @@ KW_MFMA(f32_16x16x4f16, 16, 4, 4, f16, f16, kw::H4, float, kw::F16)
 KW_MFMA(f32_4x4x4f16, 4, 4, 16, f16, f16, kw::H4, float, kw::F4)
 KW_MFMA(f32_32x32x8f16, 32, 8, 1, f16, f16, kw::H4, float, kw::F16)
 KW_MFMA(f32_16x16x16f16, 16, 16, 1, f16, f16, kw::H4, float, kw::F4)
-KW_MFMA(f32_32x32x4bf16_1k, 32, 4, 2, bf16, bf16, kw::S4, float, kw::F32)
-KW_MFMA(f32_16x16x4bf16_1k, 16, 4, 4, bf16, bf16, kw::S4, float, kw::F16)
-KW_MFMA(f32_4x4x4bf16_1k, 4, 4, 16, bf16, bf16, kw::S4, float, kw::F4)
-KW_MFMA(f32_32x32x8bf16_1k, 32, 8, 1, bf16, bf16, kw::S4, float, kw::F16)
-KW_MFMA(f32_16x16x16bf16_1k, 16, 16, 1, bf16, bf16, kw::S4, float, kw::F4)
+KW_MFMA(f32_32x32x4bf16_1k, 32, 4, 2, bf16, bf16, kw::H4, float, kw::F32)
+KW_MFMA(f32_16x16x4bf16_1k, 16, 4, 4, bf16, bf16, kw::H4, float, kw::F16)
+KW_MFMA(f32_4x4x4bf16_1k, 4, 4, 16, bf16, bf16, kw::H4, float, kw::F4)
+KW_MFMA(f32_32x32x8bf16_1k, 32, 8, 1, bf16, bf16, kw::H4, float, kw::F16)
+KW_MFMA(f32_16x16x16bf16_1k, 16, 16, 1, bf16, bf16, kw::H4, float, kw::F4)
 KW_MFMA(i32_32x32x4i8, 32, 4, 2, i8, i8, int, int, kw::I32)
 KW_MFMA(i32_16x16x4i8, 16, 4, 4, i8, i8, int, int, kw::I16)
 KW_MFMA(i32_4x4x4i8, 4, 4, 16, i8, i8, int, int, kw::I4)
@@ -62,8 +69,8 @@ KW_MFMA(f32_32x32x16_bf8_bf8, 32, 16, 1, bf8, bf8, long, float, kw::F16)
 #if defined(__gfx950__)
 KW_MFMA(f32_16x16x32_f16, 16, 32, 1, f16, f16, kw::H8, float, kw::F4)
 KW_MFMA(f32_32x32x16_f16, 32, 16, 1, f16, f16, kw::H8, float, kw::F16)
-KW_MFMA(f32_16x16x32_bf16, 16, 32, 1, bf16, bf16, kw::B8, float, kw::F4)
-KW_MFMA(f32_32x32x16_bf16, 32, 16, 1, bf16, bf16, kw::B8, float, kw::F16)
+KW_MFMA(f32_16x16x32_bf16, 16, 32, 1, bf16, bf16, kw::H8, float, kw::F4)
+KW_MFMA(f32_32x32x16_bf16, 32, 16, 1, bf16, bf16, kw::H8, float, kw::F16)
 KW_MFMA(i32_16x16x64_i8, 16, 64, 1, i8, i8, kw::I4, int, kw::I4)
 KW_MFMA(i32_32x32x32_i8, 32, 32, 1, i8, i8, kw::I4, int, kw::I16)
 KW_INLINE kw::F4 __builtin_amdgcn_mfma_scale_f32_16x16x128_f8f6f4(kw::I8 a, kw::I8 b, kw::F4 c, int format_a, int format_b, int byte_a, int scale_a, int byte_b, int scale_b) {

@@ -15,6 +15,8 @@
 #define __device__
 #define __host__
 #define __constant__
+// Of parameters; rewrite.py has taken variables' own.
+#define __shared__
 #define __managed__
 #define __forceinline__ inline __attribute__((always_inline))
 #ifndef __noinline__
