@@ -8,6 +8,8 @@ import pytest
 import torch
 
 from sandbox import hip_cache
+from sandbox.guest.hip import torch_headers
+from sandbox.guest.hip.errors import Fault
 from sandbox.guest.hip.unit import assembled
 from tests.sandbox.guest_client import GuestClient
 
@@ -18,6 +20,8 @@ from torch.utils.cpp_extension import load_inline
 hip = r"""
 #include <hip/hip_runtime.h>
 #include <hip/hip_bf16.h>
+#include <c10/cuda/CUDAException.h>
+#include <c10/cuda/CUDAStream.h>
 template <int SCALE>
 __global__ __launch_bounds__(128) void scaled(const __hip_bfloat16* in, float* out, int n, float plus) {
   extern __shared__ float kept[];
@@ -85,8 +89,8 @@ def test_shapes_alone_tell_the_launches(prepared: None, tmp_path: Path) -> None:
         broken = SUBMISSION.replace("__syncthreads();", "__syncthread();").replace("in.numel();", "in.nummel();")
         failed = guest.load(broken)
         assert failed["kind"] == "build"
-        assert "submission.py:13: use of undeclared identifier '__syncthread'; did you mean" in failed["log"]
-        assert "submission.py:20: no member named 'nummel' in 'at::Tensor'" in failed["log"]
+        assert "submission.py:15: use of undeclared identifier '__syncthread'; did you mean" in failed["log"]
+        assert "submission.py:22: no member named 'nummel' in 'at::Tensor'" in failed["log"]
 
 
 def check_record(record: dict[str, Any], targets: list[str]) -> None:
@@ -111,3 +115,16 @@ def test_lines_are_those_of_the_file_that_holds_the_source() -> None:
     assert '#line 1 "my ext.cpp"' in lines
     assert "hipDeviceSynchronize" in unit.text and "cudaDeviceSynchronize" not in unit.text
     assert '  m.def("start", torch::wrap_pybind_function(start), "");' in lines
+
+
+def test_what_the_stand_in_lacks_is_not_the_candidates_fault() -> None:
+    """torch has cdist and Tensor.erf, and no is_contigous; a wrong call may be either's."""
+    lack = Fault("submission.py", 3, "no member named 'cdist' in namespace 'torch'")
+    method = Fault("submission.py", 4, "no member named 'erf' in 'at::Tensor'")
+    wrong = Fault("submission.py", 5, "no member named 'is_contigous' in 'at::Tensor'")
+    call = Fault(
+        "submission.py", 6, "no matching member function for call to 'sum'", hint="x (kernelwright_tensor.h:9)"
+    )
+    assert torch_headers.unknown([lack, method]) and not torch_headers.unknown([lack, wrong])
+    assert torch_headers.doubtful([lack, wrong]) and torch_headers.doubtful([call])
+    assert not torch_headers.doubtful([wrong, Fault("submission.py", 7, "use of undeclared identifier 'x'")])

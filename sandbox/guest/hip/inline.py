@@ -12,14 +12,14 @@ import re
 import tempfile
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from torch.utils import cpp_extension
 
 from ..record import Record
-from . import build, errors, toolchain
+from . import build, errors, toolchain, torch_headers
 from .emulated import build as emulated
 from .emulated.library import Launch, Library
 from .extension import Extension
@@ -102,18 +102,23 @@ class Inline:
         with ThreadPoolExecutor(2) as pool:
             host = pool.submit(_for_the_cpu, unit, folder, self._targets[0])
             device = pool.submit(build.compile_all, compiler, source, self._targets, folder)
-            known = self._kernels(unit, device.result())
+            known = self._kernels(unit, device.result(), lambda error: _blamed(compiler, source, error, folder))
             path = self._host(unit, host)
         library = Library(path, self._noted(_Built(known)), run=self._run, arch=self._targets[0])
         return Extension(unit.name, library)
 
-    def _kernels(self, unit: Unit, compiled: dict[str, str | build.BuildError]) -> dict[str, dict[str, Kernel]]:
+    def _kernels(
+        self,
+        unit: Unit,
+        compiled: dict[str, str | build.BuildError],
+        blamed: Callable[[build.BuildError], Exception],
+    ) -> dict[str, dict[str, Kernel]]:
         known: dict[str, dict[str, Kernel]] = {}
         for target, assembly in compiled.items():
             if isinstance(assembly, str):
                 known[target] = {kernel.symbol: kernel for kernel in kernels(assembly)}
             elif target == self._targets[0]:
-                raise assembly
+                raise blamed(assembly)
             else:
                 self._record.failed(assembly, target, name=unit.name)
         return known
@@ -154,6 +159,23 @@ def install(targets: Sequence[str], record: Record, run: bool) -> Inline:
     cpp_extension.load_inline = inline.load_inline
     cpp_extension.load = inline.load
     return inline
+
+
+def _blamed(
+    compiler: toolchain.Toolchain, source: build.Source, error: build.BuildError, folder: Path
+) -> build.BuildError | NotEmulated:
+    """The error, or, where torch's own headers take what its stand-in does not, that the stand-in lacks it."""
+    lack = NotEmulated(f"{errors.short(error.faults)}\nthe emulation's stand-in for torch lacks it")
+    if torch_headers.unknown(error.faults):
+        return lack
+    if torch_headers.doubtful(error.faults):
+        try:
+            whole = replace(source, name=f"{source.name}_whole", include=torch_headers.folders())
+            build.compile_for(compiler, whole, error.target, folder)
+        except build.BuildError as own:
+            return own
+        return lack
+    return error
 
 
 def _for_the_cpu(unit: Unit, folder: Path, target: str) -> Path:

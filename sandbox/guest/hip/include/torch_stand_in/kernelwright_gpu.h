@@ -57,8 +57,10 @@ using namespace c10::cuda;
 using at::hip::getCurrentDeviceProperties;
 using at::hip::getDeviceProperties;
 }  // namespace cuda
+#ifndef KW_BESIDE_TORCH
 inline c10::optional<Device> device_of(const Tensor& tensor) { return tensor.device(); }
 using DeviceGuard = c10::hip::HIPGuard;
+#endif
 }  // namespace at
 
 #define C10_HIP_CHECK(call)                                                                     \

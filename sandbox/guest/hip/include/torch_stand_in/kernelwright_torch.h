@@ -175,5 +175,4 @@ std::string str(const Parts&... parts) {
 #define C10_HOST __host__
 
 #include "kernelwright_tensor.h"
-#include "kernelwright_gpu.h"
 #include "kernelwright_binding.h"

@@ -1,2 +1,3 @@
 #pragma once
 #include <kernelwright_torch.h>
+#include <kernelwright_gpu.h>

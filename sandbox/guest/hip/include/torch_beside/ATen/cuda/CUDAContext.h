@@ -1,0 +1,2 @@
+#pragma once
+#include <kernelwright_beside.h>
