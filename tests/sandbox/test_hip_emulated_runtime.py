@@ -210,3 +210,48 @@ def test_a_cooperative_launch_and_its_groups() -> None:
     emulation.call(made, "go_rounds", board=board, out=out, blocks=16)
     assert bool((board == 3).all()) and bool((out == 48).all())
     assert made.handle.go_rounds(emulation.pointer(board), emulation.pointer(out), 100_000) == 720
+
+
+LONG = r"""
+#include <hip/hip_runtime.h>
+// Far more accesses than a turn has, and no meeting: blocks of it must not pile up.
+__global__ void sweep(const float* x, float* out, int n) {
+  float sum = 0;
+  for (int i = 0; i < n; i++) sum += x[(i + threadIdx.x) % 256];
+  out[blockIdx.x * 64 + threadIdx.x] = sum;
+}
+extern "C" void go_sweep(const float* x, float* out, int n) { sweep<<<20, 64>>>(x, out, n); }
+
+__global__ void handshake(volatile int* flag, int* out) {
+  if (blockIdx.x == 0) {
+    while (flag[0] == 0) {}
+    out[threadIdx.x] = flag[0];
+  } else if (threadIdx.x == 0) {
+    flag[0] = 7;
+  }
+}
+extern "C" void go_handshake(int* flag, int* out) { handshake<<<2, 64>>>(flag, out); }
+
+__global__ void deep(float* out) {
+  volatile float many[16384];
+  for (int i = 0; i < 16384; i++) many[i] = i;
+  out[threadIdx.x] = many[threadIdx.x];
+}
+extern "C" void go_deep(float* out) { deep<<<1, 64>>>(out); }
+"""
+
+
+def test_long_loops_and_plain_waiting_take_turns() -> None:
+    made = library.Library(emulation.built(LONG), workers=1)
+    x, out = torch.ones(256), torch.zeros(20, 64)
+    emulation.call(made, "go_sweep", x=x, out=out, n=40_000)
+    assert bool((out == 40_000).all())
+    flag, seen = torch.zeros(1, dtype=torch.int32), torch.zeros(64, dtype=torch.int32)
+    emulation.call(made, "go_handshake", flag=flag, out=seen)
+    assert bool((seen == 7).all())
+
+
+def test_more_private_memory_than_there_is() -> None:
+    made = library.Library(emulation.built(LONG))
+    with pytest.raises(fault.HipFault, match="too much private memory in deep"):
+        emulation.call(made, "go_deep", out=torch.zeros(64))

@@ -27,7 +27,8 @@ Resident::Resident(const Launch& spec) {
   all = lanes.data();
   this->count = count;
   waves.resize((count + wave_size - 1) / wave_size);
-  stacks_bytes = count * stack_bytes;
+  // One more below the first: where a thread's variables overflow, it is told and does not crash.
+  stacks_bytes = (count + 1) * stack_bytes;
   stacks = reserve(stacks_bytes);
   lds_bytes = 2 * options.lds_limit + (64 << 10);
   lds = reserve(lds_bytes);
@@ -40,7 +41,7 @@ Resident::Resident(const Launch& spec) {
     lane.number = i;
     lane.wave = &waves[i / wave_size];
     lane.block = this;
-    lane.stack = stacks + i * stack_bytes;
+    lane.stack = stacks + (i + 1) * stack_bytes;
   }
   for (unsigned i = 0; i < waves.size(); i++) {
     waves[i] = {&lanes[i * wave_size], this, i, 0, 0, 0, 0, 0, nullptr};
@@ -68,7 +69,7 @@ void Resident::begin(const Launch& spec, uint64_t index) {
   lds_end = (dynamic_bytes + redzone + 127) & ~size_t(127);
   offsets.clear();
   alive = unsigned(lanes.size());
-  polled = false;
+  polled = computing = false;
   passes = 0;
   for (Wave& wave : waves) {
     unsigned count = std::min<unsigned>(wave_size, alive - wave.number * wave_size);
@@ -131,6 +132,8 @@ Resident::State Resident::run() {
       if (stopping()) return State::stopped;
       moved |= before != alive || !wave.ready;
     }
+    moved |= computing;
+    computing = false;
     if (!alive) return State::finished;
     bool held = true;
     for (Wave& wave : waves) held &= !wave.ready;

@@ -47,8 +47,10 @@ void stop_lane() {
   Wave& wave = *lane.wave;
   uint64_t bit = 1ull << lane.lane;
   auto& block = static_cast<Resident&>(*lane.block);
-  if (*reinterpret_cast<uint64_t*>(lane.stack) != 0x5741'4c4c'5741'4c4cull)
-    fault("too much private memory", nullptr, "more than %zu bytes of local variables in one thread", stack_bytes);
+  // Fresh pages are zero and the lowest one is never used: reading it costs no memory, as writing a mark would.
+  if (*reinterpret_cast<volatile uint64_t*>(lane.stack))
+    fault("too much private memory", nullptr, "more than %zu bytes of local variables in one thread", stack_bytes),
+        *reinterpret_cast<volatile uint64_t*>(lane.stack) = 0;
   wave.live &= ~bit;
   wave.ready &= ~bit;
   block.alive--;

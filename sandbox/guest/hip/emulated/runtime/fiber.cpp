@@ -91,8 +91,6 @@ void prepare(Lane& lane) {
   at[11] = reinterpret_cast<void*>(lane_main);
 #endif
   lane.stack_pointer = at;
-  // Overwritten where a kernel needs more private memory than there is.
-  *reinterpret_cast<uint64_t*>(lane.stack) = 0x5741'4c4c'5741'4c4cull;
 }
 
 static void change(Lane& from, Lane& to) {

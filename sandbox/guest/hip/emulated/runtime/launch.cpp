@@ -31,9 +31,10 @@ class Worker {
   void run() {
     working++;
     forget_cached_ranges();
-    while (!stopping()) {
+    for (unsigned turn = 0; !stopping(); turn++) {
       bool moved = rotate();
-      moved |= take();
+      // Blocks that wait may wait for one that has not begun; those that get on do so best alone.
+      if (!moved || begun_.empty() || turn % 64 == 63) moved |= take();
       if (begun_.empty()) break;
       publish(moved);
       if (!moved) wait();

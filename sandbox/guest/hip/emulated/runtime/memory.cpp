@@ -115,6 +115,10 @@ static __attribute__((noinline)) void slow(Lane& lane, uintptr_t address, size_t
     return;
   }
   auto& block = static_cast<Resident&>(*lane.block);
+  if (uintptr_t(lane.stack) - address <= stack_bytes) {
+    fault("too much private memory", code, "more than %zu bytes of local variables in one thread", stack_bytes);
+    stop_lane();
+  }
   bool private_to_another = address - reinterpret_cast<uintptr_t>(block.stacks) < block.stacks_bytes;
   std::string where = private_to_another ? "the private memory of another thread"
                       : range.begin < range.end
@@ -150,9 +154,11 @@ static inline __attribute__((always_inline)) void access(uintptr_t address, size
     race_access(*lane, address, bytes, write, is_atomic, scope, code);
   }
   if (++lane->steps > 1u << 14) [[unlikely]] {
+    // The same place again after so many accesses: it waits for another to write there. Else it computes.
+    bool waits = lane->polled == address && lane->polled_at == code;
     lane->polled = address;
     lane->polled_at = code;
-    block.polled = true;
+    (waits ? block.polled : block.computing) = true;
     kw_give_way(nullptr);
   }
 }

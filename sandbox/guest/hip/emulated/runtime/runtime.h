@@ -38,7 +38,8 @@ struct Resident : Block {
   std::vector<int> offsets;  // by Site::number; -1: not yet
   void* scheduler = nullptr;
   unsigned alive = 0;
-  bool polled = false;  // a lane gave way to others while it waited for memory
+  bool polled = false;     // a lane gave way to others while it waited for memory
+  bool computing = false;  // a lane gave way because it had its turn
   uint64_t passes = 0;
   void* cells = nullptr;  // of the checking mode
   struct {
