@@ -136,6 +136,10 @@ def knob_source(space: dict[str, KnobSpec]) -> str:
     return header(PROBLEM) + lines + "\n\ndef custom_kernel(data):\n    return data[4]\n"
 
 
+ONE_SEED = Path(__file__).parent / "one_seed"
+"""Of the seed kernels the one in Triton for our problem: what a run does is told apart from how many it starts from."""
+
+
 def seed_folder(root: Path, space: dict[str, KnobSpec]) -> Path:
     """A folder of seed kernels with one for our problem, ``amd/fp8-mm/wide``."""
     folder = root / "seed_kernels" / PROBLEM.name / "wide"

@@ -5,14 +5,16 @@ import signal
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from agent import run
 from agent.interrupt import Interrupt
 from agent.model import ModelError, Reply, ScriptedModel, Unreachable
 from agent.progress import AttemptDone, Began, BestChanged, Event, Faulted, Working
-from agent.run import RunRefused, resume, settings_of, start
+from agent.run import RunRefused, settings_of
 from agent.settings import RunSettings
 from dataset import runs
 from dataset.attempt import Attempt, Intent, Judged, Record, RecordError, Replied, RunEnded, RunnerFault, Unusable
@@ -21,7 +23,9 @@ from dataset.journal import Journal, read
 from problems.spec import ProblemError
 from sandbox.candidate import Candidate
 from sandbox.runner import FakeRunner, RunnerError, Unsupported
-from tests.agent.places import MACHINE, CountingRunner, law, passed, replies, script, wrong
+from tests.agent.places import MACHINE, ONE_SEED, CountingRunner, law, passed, replies, script, wrong
+
+start, resume = (partial(act, seed_kernels=ONE_SEED) for act in (run.start, run.resume))
 
 ATTEMPTS = 12
 

@@ -6,14 +6,13 @@ import pytest
 from agent.drafting import tuned
 from agent.knobs import KnobSpec, SeedKernel, load_seeds
 from agent.move import Seed, Stop, Tune, record
-from agent.run import SEED_KERNELS
 from agent.search import Search
 from agent.state import RunState
 from agent.trials import EPOCH
 from dataset.attempt import Attempt, Judged, Unusable
 from sandbox.candidate import Candidate
 from sandbox.verdict import Judgement, score_us
-from tests.agent.places import PROBLEM, build_failed, law, passed
+from tests.agent.places import ONE_SEED, PROBLEM, build_failed, law, passed
 from tests.agent.test_state import attempt
 
 LDS = 65536
@@ -74,7 +73,7 @@ def test_a_decision_depends_on_seed_and_history_alone() -> None:
 
 
 def test_it_finds_better_settings_than_chance() -> None:
-    seeds = load_seeds(SEED_KERNELS, "amd/fp8-mm")
+    seeds = load_seeds(ONE_SEED, "amd/fp8-mm")
 
     def said(move: Seed | Tune) -> Judgement:
         return law(PROBLEM, tuned(move, seeds[0], PROBLEM))

@@ -16,6 +16,7 @@ from sandbox.screen import advise, screen
 
 ROOT = Path(problems.__file__).parent.parent / "seed_kernels"
 NAMES = (
+    "amd/all2all",
     "amd/fp8-mm",
     "amd/identity",
     "amd/moe",
