@@ -36,15 +36,15 @@ def has_gpu_driver() -> bool:
 
 @contextmanager
 def open_runner(
-    kind: RunnerKind, problem: Problem, chip: str | None = None, isolation: str | None = None
+    kind: RunnerKind, problem: Problem, chip: str | None = None, isolation: str | None = None, racecheck: bool = False
 ) -> Iterator[Runner]:
     """A runner for a problem, closed at the end.
 
     On the CPU, `chip` is whose code is compiled and estimated; the problem's first AMD chip where it is None. On a GPU
     it can only be the GPU's own. `isolation` names a sandbox instead of the strongest that works here. `RunnerError`
-    where there is no such place of work.
+    where there is no such place of work. `racecheck` is the emulation's, on a CPU.
     """
-    runner = _open(place_of(kind), problem, chip, isolation)
+    runner = _open(place_of(kind), problem, chip, isolation, racecheck)
     try:
         yield runner
     finally:
@@ -67,11 +67,13 @@ def _is_amd(name: str) -> bool:
         return False
 
 
-def _open(place: Place, problem: Problem, chip: str | None, isolation: str | None) -> Runner:
+def _open(place: Place, problem: Problem, chip: str | None, isolation: str | None, racecheck: bool) -> Runner:
     if place == "cpu":
         from sandbox.cpu import CpuRunner
 
-        return CpuRunner(emulated_chip(problem, chip), isolation)
+        return CpuRunner(emulated_chip(problem, chip), isolation, racecheck=racecheck)
+    if racecheck:
+        raise UsageError("races are looked for where HIP kernels are emulated: add --runner cpu")
     from sandbox.gpu import GpuRunner
 
     runner = GpuRunner(isolation, gpus=problem.world_size)

@@ -24,8 +24,9 @@ class CpuRunner:
     """Judges by emulation, and estimates times on `chip` from the code compiled for it.
 
     `isolation` names a sandbox (``bubblewrap``, ``namespaces``, ``process``) instead of the strongest that works here;
-    `root` is the folder of problems; `defences` are all up but where the red team takes one down. Nothing is started
-    before the first judgement.
+    `root` is the folder of problems; `defences` are all up but where the red team takes one down. With `racecheck` HIP
+    kernels run slower, and accesses that nothing orders end them: see docs/decisions/hip-emulation.md. Nothing is
+    started before the first judgement.
     """
 
     def __init__(
@@ -34,7 +35,9 @@ class CpuRunner:
         isolation: str | None = None,
         root: Path = ROOT,
         defences: Defences = ALL_UP,
+        racecheck: bool = False,
     ) -> None:
+        self._racecheck = racecheck
         self._chip, self._root, self._defences = chip, root, defences
         self._isolation = isolation if defences.sandbox else "process"
         self._client: Client | None = None
@@ -81,6 +84,7 @@ class CpuRunner:
         if self._client is None:
             arguments = ["cpu", "--chip", self._chip, "--machine", self.machine().model_dump_json()]
             arguments += ["--isolation", self._isolation] if self._isolation else []
+            arguments += ["--racecheck"] if self._racecheck else []
             self._client = Client(arguments, self._root, self._defences)
         return self._client
 

@@ -35,6 +35,7 @@ class CheckSettings:
     mode: ModeName
     deadline_s: float
     isolation: str | None
+    racecheck: bool
 
 
 def check(
@@ -45,13 +46,17 @@ def check(
     chip: ChipName = None,
     deadline_s: DeadlineS = 120.0,
     isolation: IsolationName = None,
+    racecheck: Annotated[
+        bool,
+        typer.Option("--racecheck", help="On the CPU, slower: find races, missing fences and unwritten LDS in HIP."),
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Judge one submission file.
 
     Exit status: 0 accepted, 1 not accepted, 2 usage, 3 machine fault or a file that cannot be judged here.
     """
-    settings = CheckSettings(file, problem, runner, chip, mode, deadline_s, isolation)
+    settings = CheckSettings(file, problem, runner, chip, mode, deadline_s, isolation, racecheck)
     from kernelwright.judgement_json import failed
 
     with told(as_json, failed):
@@ -67,7 +72,7 @@ def _judge(settings: CheckSettings, as_json: bool) -> Status:
 
     problem = load(settings.problem)
     candidate = read_submission(settings.file)
-    with open_runner(settings.runner, problem, settings.chip, settings.isolation) as runner:
+    with open_runner(settings.runner, problem, settings.chip, settings.isolation, settings.racecheck) as runner:
         judgement = runner.judge(problem, candidate, Mode(settings.mode), settings.deadline_s)
     if as_json:
         say_json(judgement_json.judged(problem, judgement))

@@ -25,6 +25,7 @@ def main() -> None:
     parser.add_argument("kind", choices=("cpu", "gpu"))
     parser.add_argument("--chip", default="MI300X")
     parser.add_argument("--isolation")
+    parser.add_argument("--racecheck", action="store_true", help="on the CPU: check the order of HIP kernels' accesses")
     parser.add_argument("--machine", help="the machine as JSON, where it is known beforehand")
     arguments = parser.parse_args()
     sock = _socket()
@@ -45,7 +46,8 @@ def _bar(arguments: argparse.Namespace) -> Bar:
     gpu = arguments.kind == "gpu"
     sandbox = named(arguments.isolation, lambda: choose(gpu))
     if not gpu:
-        return cpu_bar(Machine.model_validate_json(arguments.machine), sandbox, arguments.chip)
+        machine = Machine.model_validate_json(arguments.machine)
+        return cpu_bar(machine, sandbox, arguments.chip, arguments.racecheck)
     from sandbox.checker.device import Device
     from sandbox.checker.machine import gpu_machine
 

@@ -156,8 +156,8 @@ class Bar:
             blame.decide(task, progress.case, guest)
 
 
-def cpu_bar(machine: Machine, sandbox: Sandbox, chip_name: str) -> Bar:
-    """Judging by emulation, estimating for `chip_name`."""
+def cpu_bar(machine: Machine, sandbox: Sandbox, chip_name: str, racecheck: bool = False) -> Bar:
+    """Judging by emulation, estimating for `chip_name`; with `racecheck` slower, and HIP kernels' order is checked."""
     from problems.chips import chip
 
     target = chip(chip_name)
@@ -166,11 +166,14 @@ def cpu_bar(machine: Machine, sandbox: Sandbox, chip_name: str) -> Bar:
         raise Unsupported(f"the CPU runner compiles for AMD chips; {chip_name} is {target.arch}: name {known}")
     # The first target is the one a guest launches as: what does not compile for it fails.
     targets = sorted(emulation.TARGETS, key=lambda name: name != target.arch)
-    pool = Pool(sandbox, {"emulate": targets, "capture": (target.arch,)})
+    options = ("--racecheck",) if racecheck else ()
+    pool = Pool(sandbox, {"emulate": targets, "capture": (target.arch,)}, options=options)
 
     def judge(task: Task, request: Request, progress: Progress) -> Outcome:
         if task.problem.world_size > 1:
-            return rank_judging.emulated(task, request, partial(World, "emulate", targets, sandbox), progress)
+            return rank_judging.emulated(
+                task, request, partial(World, "emulate", targets, sandbox, options=options), progress
+            )
         with pool.lend(emulation.modes(request.mode)) as guests:
             outcome = emulation.judge(task, request, guests, target, progress)
         return _profiled(request, outcome, lambda: profiling.compiled(outcome.kernels))

@@ -97,9 +97,11 @@ class Rank(Guest):
 class World:
     """The ranks of one candidate, started ahead of it. `mode` is ``emulate`` (gloo) or ``device`` (NCCL, RCCL)."""
 
-    def __init__(self, mode: str, targets: Sequence[str], sandbox: Sandbox, ranks: int) -> None:
-        """Start the program that forks `ranks` guests; `NotReady` where it cannot start."""
-        argv = [sys.executable, "-m", "guest", "--mode", mode, "--targets", ",".join(targets), "--ranks"]
+    def __init__(
+        self, mode: str, targets: Sequence[str], sandbox: Sandbox, ranks: int, options: Sequence[str] = ()
+    ) -> None:
+        """Start the program that forks `ranks` guests, with `options` more; `NotReady` where it cannot start."""
+        argv = [sys.executable, "-m", "guest", "--mode", mode, "--targets", ",".join(targets), "--ranks", *options]
         env = {**environment(), "GLOO_SOCKET_IFNAME": "lo", "NCCL_SOCKET_IFNAME": "lo", "NCCL_IB_DISABLE": "1"}
         # Whether there is a GPU is asked while it imports; asked of CUDA itself, it could not be forked any more.
         env["PYTORCH_NVML_BASED_CUDA_CHECK"] = "1"

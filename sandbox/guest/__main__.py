@@ -21,6 +21,7 @@ def main() -> None:
     parser.add_argument("--mode", choices=MODES, required=True)
     parser.add_argument("--targets", default="gfx942", help="comma-separated; the first is the one launched")
     parser.add_argument("--held", action="store_true", help="touch no device before the checker's first frame")
+    parser.add_argument("--racecheck", action="store_true", help="look for what nothing orders in emulated HIP kernels")
     parser.add_argument("--ranks", action="store_true", help="be the parent of several ranks: see `ranks`")
     parser.add_argument(
         "--figures", type=json.loads, help="what a captured chip says of itself, as JSON; see `figures`"
@@ -29,7 +30,7 @@ def main() -> None:
     sock = socket.socket(fileno=SOCKET_FD)
     os.set_inheritable(SOCKET_FD, False)
     with tempfile.TemporaryDirectory(prefix="guest-", ignore_cleanup_errors=True) as workplace:
-        _prepare_environment(Path(workplace))
+        _prepare_environment(Path(workplace), options.racecheck)
         # Triton and torch read their environment when imported.
         from . import first_use, modes, serve, upstream, wire
 
@@ -73,7 +74,9 @@ def _serve_rank(sock: socket.socket, name: str, targets: tuple[str, ...], workpl
     os._exit(0)
 
 
-def _prepare_environment(workplace: Path) -> None:
+def _prepare_environment(workplace: Path, racecheck: bool) -> None:
+    if racecheck:
+        os.environ["KERNELWRIGHT_RACECHECK"] = "1"
     os.environ.setdefault("TRITON_CACHE_DIR", str(workplace / "triton"))
     # Its default changes with Triton 3.10; fused multiply-add is what the boards' Triton does.
     os.environ["TRITON_DEFAULT_FP_FUSION"] = "1"

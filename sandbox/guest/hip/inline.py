@@ -28,11 +28,7 @@ from .unit import Unit, assembled, caller, from_files
 
 STAND_IN = toolchain.INCLUDE / "torch_stand_in"
 WAVE = 64
-TORCH = (
-    *("-D__HIP_PLATFORM_AMD__=1", "-DUSE_ROCM=1", "-DCUDA_HAS_FP16=1", "-DTORCH_API_INCLUDE_EXTENSION_H"),
-    *("-D__HIP_NO_HALF_OPERATORS__=1", "-D__HIP_NO_HALF_CONVERSIONS__=1", "-DHIP_ENABLE_WARP_SYNC_BUILTINS=1"),
-)
-"""What torch 2.13 defines for an extension on ROCm (`cpp_extension.COMMON_HIPCC_FLAGS`); a candidate may undo it."""
+TORCH = toolchain.TORCH
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,13 +94,20 @@ class Inline:
         compiler = toolchain.find(os.environ)
         folder = Path(tempfile.mkdtemp(prefix=f"{unit.name}-", dir=self._folder))
         defined = (*TORCH, f"-DTORCH_EXTENSION_NAME={unit.name}")
-        source = build.Source(unit.name, unit.text, unit.own, (*defined, *build.safe_flags(unit.flags)), (STAND_IN,))
+        source = build.Source(
+            unit.name,
+            unit.text,
+            unit.own,
+            (*defined, *build.safe_flags(unit.flags)),
+            (compiler.include / "torch_stand_in",),
+        )
         with ThreadPoolExecutor(2) as pool:
             host = pool.submit(_for_the_cpu, unit, folder, self._targets[0])
             device = pool.submit(build.compile_all, compiler, source, self._targets, folder)
             known = self._kernels(unit, device.result(), lambda error: _blamed(compiler, source, error, folder))
             path = self._host(unit, host)
-        library = Library(path, self._noted(_Built(known)), run=self._run, arch=self._targets[0])
+        racecheck = bool(os.environ.get("KERNELWRIGHT_RACECHECK"))
+        library = Library(path, self._noted(_Built(known)), run=self._run, check=racecheck, arch=self._targets[0])
         return Extension(unit.name, library)
 
     def _kernels(
