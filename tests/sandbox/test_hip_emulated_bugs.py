@@ -73,6 +73,19 @@ __global__ void unwritten(const float* x, float* out, int n) {
   out[t] = part[t] + part[63 - t];
 }
 
+// Lanes of one wave exchange through LDS.
+template <bool Bug>
+__global__ void step(const float* x, float* out) {
+  __shared__ float tile[64];
+  int t = threadIdx.x;
+  for (int i = 0; i < 2; i++) {
+    tile[t] = x[t] + i;
+    if (!Bug) __builtin_amdgcn_wave_barrier();
+    out[t] = tile[63 - t];
+    if (!Bug) __builtin_amdgcn_wave_barrier();
+  }
+}
+
 template <bool Bug>
 __global__ void divergent(float* out) {
   if (!Bug || threadIdx.x < 100) __syncthreads();
@@ -90,7 +103,7 @@ __global__ void shared_bounds(float* out) {
   __shared__ float b[64];
   b[threadIdx.x] = 1;
   a[threadIdx.x + (Bug ? 1 : 0)] = 2;
-  out[threadIdx.x] = a[threadIdx.x] + b[threadIdx.x];
+  out[threadIdx.x] = b[threadIdx.x];
 }
 
 // An fp8 of this architecture to float, by hand, with the bias of the one or the other.
@@ -129,6 +142,10 @@ void go_fence(int bug, float* data, int* flag, float* out) {
 void go_unwritten(int bug, const float* x, float* out, int n) {
   if (bug) unwritten<true><<<1, 64>>>(x, out, n);
   else unwritten<false><<<1, 64>>>(x, out, n);
+}
+void go_step(int bug, const float* x, float* out) {
+  if (bug) step<true><<<1, 64>>>(x, out);
+  else step<false><<<1, 64>>>(x, out);
 }
 void go_divergent(int bug, float* out) {
   if (bug) divergent<true><<<1, 256>>>(out);
@@ -175,6 +192,7 @@ FAULTS = [
         "uninitialised shared memory",
         "part[63 - t]",
     ),
+    ("step", lambda: {"x": torch.ones(64), "out": zeros(64)}, "lanes out of step", "tile[63 - t]"),
     ("divergent", lambda: {"out": zeros(256)}, "divergent barrier", "if (!Bug || threadIdx.x < 100) __syncthreads()"),
     ("bounds", lambda: {"out": zeros(100), "n": 100}, "out of bounds", "if (Bug || i < n) out[i] = i"),
     ("shared_bounds", lambda: {"out": zeros(64)}, "out of bounds", "a[threadIdx.x + (Bug ? 1 : 0)] = 2"),

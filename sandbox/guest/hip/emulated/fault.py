@@ -30,8 +30,9 @@ class HipFault(RuntimeError):
         told = "; and ".join(place.text() for place in places[:2])
         super().__init__(f"{kind} in {kernel} at {told}: {message}" if told else f"{kind} in {kernel}: {message}")
         self.kind = kind
-        """``out of bounds``, ``divergent barrier``, ``missing barrier``, ``race``, ``missing fence``, ``wrong scope``,
-        ``uninitialised shared memory``, ``deadlock``, ``not emulated``, ``too much shared memory``."""
+        """``out of bounds``, ``divergent barrier``, ``deadlock``, ``not emulated``, ``too much shared memory`` or
+        ``too much private memory``; in the checking mode ``missing barrier``, ``race``, ``missing fence``,
+        ``wrong scope``, ``uninitialised shared memory``, ``lanes out of step``."""
         self.kernel = kernel
         self.message = message
         self.places = places

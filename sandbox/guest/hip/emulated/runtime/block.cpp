@@ -44,7 +44,7 @@ Resident::Resident(const Launch& spec) {
     lane.stack = stacks + (i + 1) * stack_bytes;
   }
   for (unsigned i = 0; i < waves.size(); i++) {
-    waves[i] = {&lanes[i * wave_size], this, i, 0, 0, 0, 0, 0, nullptr};
+    waves[i] = {&lanes[i * wave_size], this, i, 0, 0, 0, 0, 0, 0, nullptr};
   }
 }
 
@@ -74,10 +74,10 @@ void Resident::begin(const Launch& spec, uint64_t index) {
   for (Wave& wave : waves) {
     unsigned count = std::min<unsigned>(wave_size, alive - wave.number * wave_size);
     wave.live = wave.ready = count == 64 ? ~0ull : (1ull << count) - 1;
-    wave.waiting = wave.at_barrier = wave.spinning = 0;
+    wave.waiting = wave.at_barrier = wave.spinning = wave.meetings = 0;
   }
   for (Lane& lane : lanes) {
-    lane.steps = lane.polls = 0;
+    lane.steps = lane.polls = lane.met = 0;
     lane.polled = 0;
     prepare(lane);
   }
@@ -101,7 +101,8 @@ void Resident::release_barrier() {
     break;
   }
   if (options.check) race_barrier(*this);
-  for (Wave& wave : waves) wave.ready = wave.live, wave.at_barrier = 0;
+  for (Wave& wave : waves) wave.ready = wave.live, wave.at_barrier = 0, wave.meetings++;
+  for (Lane& lane : lanes) lane.met = lane.wave->meetings;
 }
 
 void Resident::divergent(const Wave& wave) const {

@@ -127,6 +127,10 @@ static void resolve(Wave& wave) {
   }
   Lane& leader = wave.lanes[std::countr_zero(group)];
   leader.operation(wave, group);
+  if (options.check) {
+    wave.meetings++;
+    for (uint64_t left = group; left; left &= left - 1) wave.lanes[std::countr_zero(left)].met = wave.meetings;
+  }
   wave.waiting &= ~group;
   wave.ready |= group;
 }

@@ -7,6 +7,7 @@ struct Access {
   const void* code = nullptr;
   uint32_t agent = 0, clock = 0;  // clock 0: nobody yet
   uint8_t lane = 0, scope = 0;    // scope 0: not atomic
+  uint32_t meetings = 0;          // its wave had had
 };
 struct Read : Access {
   uint8_t bytes;
@@ -36,6 +37,12 @@ static void report(Lane& lane, const Access& now, const Access& then, bool write
   const Clocks& clocks = *lane.wave->clocks;
   const Agent &self = agent(now.agent), &other = agent(then.agent);
   const char* kind = "race";
+  if (self.block_number == other.block_number && now.agent == then.agent) {
+    fault_at("lanes out of step", *lane.block->launch, {place(lane, now.code), place_of(then)},
+             "two lanes of one wave share LDS and nothing is between; the machine's lanes go in step, the emulation's do "
+             "not: put __builtin_amdgcn_wave_barrier() or a wait there");
+    return;
+  }
   if (now.scope && then.scope) kind = "wrong scope";
   else if (before(clocks, then.agent, then.clock, wide)) kind = "wrong scope";
   else if (before(clocks, then.agent, then.clock, loose)) kind = "missing fence";
@@ -50,6 +57,11 @@ static void report(Lane& lane, const Access& now, const Access& then, bool write
   fault_at(kind, *lane.block->launch, {place(lane, now.code), place_of(then)}, message);
 }
 
+/** Two lanes of one wave, LDS, no meeting since: on the machine they go in step, here one after the other. */
+static bool out_of_step(const Lane& lane, const Access& now, const Access& then) {
+  return then.clock && then.agent == now.agent && then.lane != now.lane && !now.scope && !then.scope && lane.met <= then.meetings;
+}
+
 /** Whether an earlier access and this one, of which one writes, may meet. */
 static bool conflict(const Clocks& clocks, const Access& now, const Access& then) {
   if (!then.clock || before(clocks, then.agent, then.clock, real)) return false;
@@ -58,22 +70,26 @@ static bool conflict(const Clocks& clocks, const Access& now, const Access& then
   return now.scope < need || then.scope < need;
 }
 
-static bool touch(Lane& lane, Cell& cell, uint8_t bytes, const Access& now, bool write, uintptr_t address) {
+static bool touch(Lane& lane, Cell& cell, uint8_t bytes, const Access& now, bool write, bool shared, uintptr_t address) {
   const Clocks& clocks = *lane.wave->clocks;
   for (int i = 0; i < 4; i++) {
-    if (!(bytes >> i & 1) || !conflict(clocks, now, cell.write[i])) continue;
+    const Access& then = cell.write[i];
+    // Lanes that write one place at once are no fault: which of them wins is not defined, often all write the same.
+    bool strays = shared && !write && out_of_step(lane, now, then);
+    if (!(bytes >> i & 1) || !(strays || conflict(clocks, now, then))) continue;
     report(lane, now, cell.write[i], write, true, address + i);
     return false;
   }
   if (!write) {
     for (Read& read : cell.reads)
-      if (read.agent == now.agent && read.bytes == bytes && read.scope == now.scope) return read.clock = now.clock, true;
+      if (read.agent == now.agent && read.bytes == bytes && read.scope == now.scope && (!shared || read.lane == now.lane))
+        return static_cast<Access&>(read) = now, true;
     cell.reads.push_back({now, bytes});
     return true;
   }
   for (Read& read : cell.reads) {
     if (!(read.bytes & bytes)) continue;
-    if (conflict(clocks, now, read)) return report(lane, now, read, true, false, address), false;
+    if (conflict(clocks, now, read) || (shared && out_of_step(lane, now, read))) return report(lane, now, read, true, false, address), false;
     read.bytes &= uint8_t(~bytes);
   }
   std::erase_if(cell.reads, [](const Read& read) { return !read.bytes; });
@@ -91,12 +107,13 @@ void race_access(Lane& lane, uintptr_t address, size_t bytes, bool write, bool i
     bool shared = address - uintptr_t(block.lds) < block.lds_bytes;
     if (shared && !block.cells) block.cells = new Cells;
     Cells& cells = shared ? *static_cast<Cells*>(block.cells) : global;
-    Access now{code, clocks.agent, clocks.seen[real].at(clocks.agent), uint8_t(lane.lane), uint8_t(is_atomic ? scope : 0)};
+    Access now{code, clocks.agent, clocks.seen[real].at(clocks.agent), uint8_t(lane.lane),
+               uint8_t(is_atomic ? scope : 0), lane.wave->meetings};
     for (uintptr_t at = address & ~uintptr_t(3); at < address + bytes && ordered; at += 4) {
       uint8_t mask = 15;
       if (at < address) mask &= uint8_t(15 << (address - at));
       if (at + 4 > address + bytes) mask &= uint8_t(15 >> (at + 4 - address - bytes));
-      ordered = touch(lane, cells[at], mask, now, write, at);
+      ordered = touch(lane, cells[at], mask, now, write, shared, at);
     }
   }
   if (!ordered) stop_lane();

@@ -40,6 +40,7 @@ struct Lane {
   unsigned polls;  // atomic loads since it last wrote anything
   uintptr_t polled;
   const void* polled_at;
+  unsigned met;  // number of the last meeting of its wave that it was at
 };
 
 struct Wave {
@@ -47,6 +48,7 @@ struct Wave {
   Block* block;
   unsigned number;
   uint64_t live, ready, waiting, at_barrier, spinning;
+  unsigned meetings;
   Clocks* clocks;  // of the checking mode
 };
 
