@@ -144,6 +144,10 @@ def test_launches_are_told_and_not_run_where_only_they_are_asked_for() -> None:
     assert seen[0].args == {"2": 1000}
 
 
+def test_an_older_standard_is_not_heeded() -> None:
+    build.build('extern "C" int f() { return 1; }', "older", emulation.folder(), flags=("-std=c++17",))
+
+
 def test_what_does_not_compile_is_told_with_the_sources_own_lines() -> None:
     with pytest.raises(build.CompilerFault, match=r"bad:3:\d+: error: use of undeclared identifier 'y'"):
         build.build("__global__ void k(int* x) {\n  __shared__ int s;\n  x[0] = y;\n}\n", "bad", emulation.folder())

@@ -6,6 +6,7 @@ import hashlib
 import importlib.util
 import os
 import platform
+import re
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
@@ -81,7 +82,7 @@ def build(
         source: HIP C++; its own ``#line`` marks are kept, else lines are those of `name`.
         name: of the shared object, and of the source in faults and messages.
         include: more folders for system headers, searched after ours.
-        flags: ``-D...`` and ``-std=...``.
+        flags: ``-D...`` and ``-std=...``; our headers need C++20, so that an older standard is not heeded.
         arch: ``gfx942`` or ``gfx950``: which builtins there are, and which fp8 the conversions mean.
 
     Raises:
@@ -95,7 +96,9 @@ def build(
     written.write_text(f'#line 1 "{name}"\n{text}')
     library = runtime(folder)
     object_file = folder / f"{name}.o"
-    machine = [f"-D__{arch}__=1", "-include", "hip/hip_runtime.h", "-ffp-contract=fast"]
+    # The matrix models are in this unit and want the machine's vectors; the runtime may be kept for other machines.
+    machine = [f"-D__{arch}__=1", "-include", "hip/hip_runtime.h", "-ffp-contract=fast", "-march=native"]
+    flags = [flag for flag in flags if not re.fullmatch(r"-std=\w+\+\+(98|03|11|14|17|0x|1y|1z)", flag)]
     where = ["-x", "c++", str(written), "-c", "-o", str(object_file)]
     _end(_begin([*_clang(), *_COMMON, *_HOOKS, *_LANES, *_include(include), *machine, *flags, *where]))
     _link([object_file], made, (str(library), f"-Wl,-rpath,{library.parent}", "-lstdc++"))
@@ -109,7 +112,7 @@ def _clang() -> list[str]:
     zig = Path(next(iter(found.submodule_search_locations)))
     # The wheel is built for musl; what it makes here is loaded into the system's Python.
     target = f"--target={platform.machine()}-linux-gnu"
-    return [str(zig / "zig"), "clang", target, "-resource-dir", str(zig / "lib"), "-march=native"]
+    return [str(zig / "zig"), "clang", target, "-resource-dir", str(zig / "lib")]
 
 
 def _include(more: Sequence[Path]) -> list[str]:
