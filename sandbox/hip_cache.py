@@ -1,6 +1,6 @@
 """What every guest needs to run HIP on the CPU, compiled once on a machine by this process, read-only to guests.
 
-It is our own code alone: the emulation's runtime. What a candidate brings is compiled in its guest, each time.
+It is our own code alone: the emulation's runtime, and our headers. What a candidate brings is compiled in its guest.
 """
 
 from __future__ import annotations
@@ -10,8 +10,10 @@ import fcntl
 import hashlib
 import os
 import platform
+import subprocess
 from pathlib import Path
 
+from sandbox.guest.hip import toolchain
 from sandbox.guest.hip.emulated import build
 
 VARIABLE = build.CACHE
@@ -42,6 +44,10 @@ def prepare() -> None:
     folder = shown()
     if folder is None:
         return
-    with contextlib.suppress(OSError, build.CompilerFault), (folder / "lock").open("w") as held:
+    with (
+        contextlib.suppress(OSError, build.CompilerFault, subprocess.SubprocessError),
+        (folder / "lock").open("w") as held,
+    ):
         fcntl.flock(held, fcntl.LOCK_EX)
         build.runtime(folder)
+        toolchain.precompile(folder)

@@ -61,7 +61,7 @@ def sources():
         return [source(one) for one in units or of_python()]
     if FRAGMENT:
         return [source(unit.assembled("public", None, TEXT, None))]
-    return [build.Source("public", TEXT, ("public.hip",))]
+    return [build.Source("public", TEXT, ("public.hip",), (), (inline.STAND_IN,))]
 
 
 def source(one):

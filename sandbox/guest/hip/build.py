@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from . import errors
-from .toolchain import Toolchain
+from .toolchain import USUAL, Toolchain
 
 DEADLINE_S = 300.0
 MAX_STDERR = 1 << 20
@@ -66,9 +66,12 @@ def compile_for(toolchain: Toolchain, source: Source, target: str, folder: Path)
         written.write_text(source.text)
     made = folder / f"{source.name}-{target}.s"
     include = [word for path in source.include for word in ("-isystem", str(path))]
-    flags = ["-O3", "-std=c++20", "-Wno-everything", *_INLINED, *source.flags, *include, *toolchain.after]
-    command = [*toolchain.command(target, folder), *flags, "-S", str(written), "-o", str(made)]
-    ended = run(command)
+    command = [*toolchain.command(target, folder), *USUAL, *_INLINED, *source.flags, *include, *toolchain.after]
+    out, header = ("-S", str(written), "-o", str(made)), toolchain.header(target, source.flags)
+    ended = run([*command, *header, *out])
+    if ended.returncode != 0 and header:
+        # Whether the precompiled header fits is the compiler's to say; errors are told as they are without it.
+        ended = run([*command, *out])
     if ended.returncode != 0:
         raise BuildError(source.name, target, errors.read(ended.stderr, source.own or (str(written),)), ended.stderr)
     return made.read_text()

@@ -8,11 +8,15 @@ searched last: ROCm's own win.
 
 from __future__ import annotations
 
+import hashlib
+import importlib.metadata
 import importlib.util
+import os
 import shutil
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 INCLUDE = Path(__file__).parent / "include"
@@ -22,6 +26,14 @@ _FIXED = (
     *("-x", "hip", "--cuda-device-only", "--no-gpu-bundle-output", "-mcode-object-version=5"),
     *("-D__HIP_PLATFORM_AMD__", "-DUSE_ROCM", "-DHIPBLAS_V2", "-fno-color-diagnostics", "-ferror-limit=20"),
 )
+TORCH = (
+    *("-DCUDA_HAS_FP16=1", "-DTORCH_API_INCLUDE_EXTENSION_H", "-DHIP_ENABLE_WARP_SYNC_BUILTINS=1"),
+    *("-D__HIP_NO_HALF_OPERATORS__=1", "-D__HIP_NO_HALF_CONVERSIONS__=1"),
+)
+"""What torch 2.13 defines for an extension on ROCm (`cpp_extension.COMMON_HIPCC_FLAGS`); a candidate may undo it."""
+USUAL = ("-O3", "-std=c++20", "-Wno-everything")
+CACHE = "KERNELWRIGHT_HIP_CACHE"
+"""A folder of the machine's that may hold our headers, precompiled; the same place for guests and who made it."""
 _LIBC = ("x86-linux-gnu", "generic-glibc", "x86-linux-any", "any-linux-any")
 _LIBCXX = (
     *("ABI_VERSION=1", "ABI_NAMESPACE=__1", "HAS_THREADS=1", "HAS_MONOTONIC_CLOCK", "HAS_MUSL_LIBC=0"),
@@ -32,6 +44,9 @@ _LIBCXX = (
 )
 """What the wheel's own C++ driver defines for its C++ library on Linux with glibc."""
 _LIBRARY = ("ocml.bc", "ockl.bc")
+_WHOLE = "whole"
+HEADERS = ("torch/types.h", "cuda.h", "cuda_runtime.h", "torch/extension.h")
+"""What torch.utils.cpp_extension.load_inline puts before CUDA and C++ sources."""
 
 
 class NoCompiler(Exception):
@@ -51,12 +66,24 @@ class Toolchain:
     """Include folders searched last."""
     library: tuple[Path, ...] = ()
     """Device library to link by hand; ROCm's compiler finds its own."""
+    include: Path = INCLUDE
+    """Our headers: as packaged, or the copy of them that `precompiled` was made from."""
+    precompiled: Path | None = None
+    """Folder of ``<target>.pch``: torch's stand-in with all it includes."""
 
     def command(self, target: str, folder: Path) -> list[str]:
         """The command for one target up to the source's own flags; `folder` keeps what is made once per process."""
         linked = [*self.library, _constants(self.program, target, folder)] if self.library else []
         bitcode = [word for path in linked for word in ("-Xclang", "-mlink-builtin-bitcode", "-Xclang", str(path))]
         return [*self.program, f"--offload-arch={target}", *_FIXED, *self.before, *bitcode]
+
+    def header(self, target: str, flags: Sequence[str]) -> tuple[str, ...]:
+        """Flags for the precompiled header, where there is one and `flags` leave its text as it was."""
+        own = [flag for flag in flags if flag not in (*TORCH, *USUAL)]
+        plain = all(flag.startswith("-D") and not flag.startswith(("-D_", "-DNDEBUG", "-DUSE_")) for flag in own)
+        if self.precompiled is None or not plain or not set(TORCH) <= set(flags):
+            return ()
+        return ("-Xclang", "-include-pch", "-Xclang", str(self.precompiled / f"{target}.pch"))
 
 
 def find(environ: Mapping[str, str]) -> Toolchain:
@@ -72,11 +99,13 @@ def find(environ: Mapping[str, str]) -> Toolchain:
     zig, triton = _package("ziglang"), _package("triton")
     if zig is None or triton is None or not shutil.which(str(zig / "zig")):
         raise NoCompiler("no compiler for HIP: install ROCm and set ROCM_PATH, or pip install ziglang triton")
-    return _from_wheels(zig, triton / "backends" / "amd")
+    kept = Path(environ[CACHE]) / digest() if environ.get(CACHE) else None
+    return _from_wheels(zig, triton / "backends" / "amd", kept if kept and os.access(kept / _WHOLE, os.R_OK) else None)
 
 
-def _from_wheels(zig: Path, amd: Path) -> Toolchain:
-    before = ("-resource-dir", str(zig / "lib"), "-nogpuinc", "-nogpulib", "-isystem", str(INCLUDE / "device"))
+def _from_wheels(zig: Path, amd: Path, kept: Path | None) -> Toolchain:
+    include = kept / "include" if kept else INCLUDE
+    before = ("-resource-dir", str(zig / "lib"), "-nogpuinc", "-nogpulib", "-isystem", str(include / "device"))
     # Its clang knows the wheel's folder as if it were an installed one, and finds the C++ library of g++; without g++
     # the wheel's own is told.
     standard = () if _has_gcc() else _own_standard_library(zig)
@@ -84,9 +113,41 @@ def _from_wheels(zig: Path, amd: Path) -> Toolchain:
         name="clang of ziglang",
         program=(str(zig / "zig"), "clang"),
         before=(*before, *standard, "-isystem", str(amd / "include"), "-include", "kernelwright_device.h"),
-        after=("-idirafter", str(INCLUDE / "rocm")),
+        after=("-idirafter", str(include / "rocm")),
         library=tuple(amd / "lib" / name for name in _LIBRARY),
+        include=include,
+        precompiled=kept,
     )
+
+
+def precompile(folder: Path) -> None:
+    """Put our headers and what they make, for every target, into `folder`; at once where they are there."""
+    home = folder / digest()
+    if (home / _WHOLE).exists():
+        return
+    shutil.copytree(INCLUDE, home / "include", dirs_exist_ok=True)
+    (home / "all.h").write_text("".join(f"#include <{name}>\n" for name in HEADERS))
+    zig, triton = _package("ziglang"), _package("triton")
+    if zig is None or triton is None:
+        return
+    compiler = _from_wheels(zig, triton / "backends" / "amd", home)
+    for target in ISA_VERSIONS:
+        include = ("-isystem", str(compiler.include / "torch_stand_in"), *compiler.after)
+        made = ["-Xclang", "-emit-pch", "-S", str(home / "all.h"), "-o", str(home / f"{target}.pch")]
+        command = [*compiler.command(target, home), *USUAL, *TORCH, *include, *made]
+        subprocess.run(command, check=True, capture_output=True)
+    (home / _WHOLE).touch()
+
+
+@lru_cache(maxsize=1)
+def digest() -> str:
+    """Of our headers and of the wheels that they are compiled with."""
+    key = hashlib.sha256()
+    for path in sorted(path for path in INCLUDE.rglob("*") if path.is_file()):
+        key.update(f"{path.relative_to(INCLUDE)}\0".encode() + path.read_bytes())
+    for name in ("ziglang", "triton"):
+        key.update(importlib.metadata.version(name).encode())
+    return key.hexdigest()[:16]
 
 
 def _own_standard_library(zig: Path) -> tuple[str, ...]:

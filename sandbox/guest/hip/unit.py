@@ -11,8 +11,8 @@ from typing import Any
 
 from torch.utils.hipify import hipify_python
 
-_INCLUDES = ("torch/types.h", "cuda.h", "cuda_runtime.h", "torch/extension.h")
-"""What torch.utils.cpp_extension.load_inline puts before CUDA and C++ sources."""
+from .toolchain import HEADERS
+
 _MODULE = re.compile(r"\bPYBIND11_MODULE\b")
 
 
@@ -44,7 +44,7 @@ def assembled(
     numbered: list[tuple[str, str]] = []
     for kind, given in (("cpp", cpp_sources), ("hip", cuda_sources)):
         numbered += [(f"{name}.{kind}", source) for source in _listed(given)]
-    parts = [f'#line 1 "{name}.includes"', *(f"#include <{header}>" for header in _INCLUDES)]
+    parts = [f'#line 1 "{name}.includes"', *(f"#include <{header}>" for header in HEADERS)]
     own: list[str] = []
     for label, source in numbered:
         file, line = _place(source, label, origin)

@@ -205,9 +205,6 @@ enum class DispatchKey { CPU, CUDA, HIP, CompositeExplicitAutograd, Meta };
   }                                                                         \
   static void kw_library_##number(::torch::Library& variable)
 
-#ifndef TORCH_EXTENSION_NAME
-#define TORCH_EXTENSION_NAME extension
-#endif
 #define PYBIND11_MODULE(name, variable)                                     \
   static void kw_define_module(::pybind11::module_& variable);              \
   namespace {                                                               \
