@@ -58,7 +58,7 @@ def runtime(folder: Path) -> Path:
     key.update((INCLUDE / "emulated" / "lane.h").read_bytes())
     made = folder / f"libkw_hip_{key.hexdigest()[:16]}.so"
     for found in (Path(os.environ.get(CACHE, folder)) / made.name, made):
-        if found.exists():
+        if os.access(found, os.R_OK):
             return found
     # One unit: most of the time goes into the standard library's headers.
     whole, into = folder / f"{made.stem}.cpp", folder / f"{made.stem}.o"
