@@ -127,7 +127,8 @@ class Library:
             check: races between waves, missing fences, narrow scopes and unwritten LDS are looked for too, with one OS
                 thread a launch and some hundred nanoseconds an access.
             exited_lanes_arrive: as on the machine, a barrier does not wait for lanes that returned. HIP forbids it.
-            deadlock_s: nothing written for so long, and all wait: a deadlock.
+            deadlock_s: nothing written for so long, and all wait: a deadlock. Twenty times as long where memory of
+                another process is mapped.
             workers: OS threads a launch; 0: one a core.
         """
         self.handle = ctypes.CDLL(str(path))

@@ -85,7 +85,7 @@ class Worker {
     uint64_t seen = progress;
     double now = now_s();
     if (seen != seen_ || working > 0) seen_ = seen, since_s_ = now;
-    if (now - since_s_ > options.deadlock_s) return deadlock();
+    if (now - since_s_ > options.deadlock_s * (has_peers ? 20 : 1)) return deadlock();
     std::this_thread::sleep_for(std::chrono::microseconds(50));
   }
 

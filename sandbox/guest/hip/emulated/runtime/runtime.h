@@ -78,6 +78,8 @@ struct Options {
   double deadlock_s = 3.0;
 };
 extern Options options;
+/** Another process's memory is mapped: what a kernel waits for may be in that process's hands, and take long. */
+extern std::atomic<bool> has_peers;
 
 /** Counts writes to global memory and ends of blocks, over all ranks: while it moves, nobody is deadlocked. */
 extern std::atomic<uint64_t> progress;

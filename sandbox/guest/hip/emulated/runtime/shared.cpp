@@ -25,6 +25,7 @@ struct Allocation {
 static std::map<uintptr_t, Allocation> allocations;
 static std::mutex allocating;
 static int made = 0, devices = 8;
+std::atomic<bool> has_peers{false};
 
 static const char* folder() {
   const char* told = getenv("KW_HIP_SHARED");
@@ -137,6 +138,7 @@ KW_RUNTIME int kw_import(void** at, const char* from) {
   char* mapped = map_file(handle.path, (handle.bytes + page - 1) & ~(page - 1), O_RDWR);
   if (!mapped) return 1;
   kw_range(mapped, handle.bytes, "memory of a peer", int(handle.rank), 0);
+  has_peers = true;
   *at = mapped + handle.offset;
   return 0;
 }
