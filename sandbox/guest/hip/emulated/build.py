@@ -51,11 +51,16 @@ class CompilerFault(Exception):
         self.stderr = stderr
 
 
+_RUNTIME_LINKED = ("-lstdc++", "-lpthread", "-Wl,-Bsymbolic")
+"""To itself first: a candidate's own copies of the standard library's templates are instrumented, and what the runtime
+writes with them would be taken for a kernel's accesses."""
+
+
 def runtime(folder: Path) -> Path:
     """The runtime as a shared object in `folder`, compiled at first need: some 4 s of one core."""
     sources = sorted((HERE / "runtime").glob("*.cpp"))
     key = hashlib.sha256(b"".join(path.read_bytes() for path in [*sources, *(HERE / "runtime").glob("*.h")]))
-    key.update((INCLUDE / "emulated" / "lane.h").read_bytes())
+    key.update((INCLUDE / "emulated" / "lane.h").read_bytes() + repr(_RUNTIME_LINKED).encode())
     made = folder / f"libkw_hip_{key.hexdigest()[:16]}.so"
     for found in (Path(os.environ.get(CACHE, folder)) / made.name, made):
         if os.access(found, os.R_OK):
@@ -64,7 +69,7 @@ def runtime(folder: Path) -> Path:
     whole, into = folder / f"{made.stem}.cpp", folder / f"{made.stem}.o"
     whole.write_text("".join(f'#include "{path}"\n' for path in sources))
     _end(_begin([*_clang(), *_COMMON, *_include(()), f"-I{HERE / 'runtime'}", "-c", str(whole), "-o", str(into)]))
-    _link([into], made, ("-lstdc++", "-lpthread", f"-Wl,-soname,{made.name}"))
+    _link([into], made, (*_RUNTIME_LINKED, f"-Wl,-soname,{made.name}"))
     return made
 
 

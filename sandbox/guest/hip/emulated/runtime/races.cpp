@@ -38,7 +38,8 @@ static void report(Lane& lane, const Access& now, const Access& then, bool write
   const Agent &self = agent(now.agent), &other = agent(then.agent);
   const char* kind = "race";
   if (self.block_number == other.block_number && now.agent == then.agent) {
-    fault_at("lanes out of step", *lane.block->launch, {place(lane, now.code), place_of(then)},
+    // Where a block has other waves, what one of them is missing all are: a barrier.
+    fault_at(lane.block->count > 64 ? "missing barrier" : "lanes out of step", *lane.block->launch, {place(lane, now.code), place_of(then)},
              "two lanes of one wave share LDS and nothing is between; the machine's lanes go in step, the emulation's do "
              "not: put __builtin_amdgcn_wave_barrier() or a wait there");
     return;
@@ -99,6 +100,13 @@ static bool touch(Lane& lane, Cell& cell, uint8_t bytes, const Access& now, bool
 }
 
 void race_access(Lane& lane, uintptr_t address, size_t bytes, bool write, bool is_atomic, int scope, const void* code) {
+  // A peer is another process, whose accesses nobody sees here: what does not reach it cannot be ordered with them.
+  if (is_atomic && scope < of_system && of_a_peer(address)) {
+    fault_at("wrong scope", *lane.block->launch, {place(lane, code)},
+             "an atomic that reaches no further than its own device, in " + describe(address, lane.block->launch->rank));
+    stop_lane();
+    return;
+  }
   bool ordered = true;
   {
     std::lock_guard guard(checking);

@@ -81,6 +81,9 @@ extern Options options;
 /** Another process's memory is mapped: what a kernel waits for may be in that process's hands, and take long. */
 extern std::atomic<bool> has_peers;
 
+/** Whether an address lies in such memory. */
+bool of_a_peer(uintptr_t address);
+
 /** Counts writes to global memory and ends of blocks, over all ranks: while it moves, nobody is deadlocked. */
 extern std::atomic<uint64_t> progress;
 

@@ -3,9 +3,11 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 #include <map>
+#include <vector>
 
 #include "runtime.h"
 
@@ -86,6 +88,14 @@ KW_RUNTIME int kw_release(void* at) {
 
 namespace kw {
 
+static std::vector<Range> imported;
+
+bool of_a_peer(uintptr_t address) {
+  if (!has_peers) return false;
+  std::lock_guard guard(allocating);
+  return std::any_of(imported.begin(), imported.end(), [&](auto& range) { return range.begin <= address && address < range.end; });
+}
+
 /** The allocation that holds an address, or what is made of the tensor there: whole pages, with whatever else they hold. */
 static std::pair<uintptr_t, Allocation*> holder(uintptr_t at) {
   auto after = allocations.upper_bound(at);
@@ -138,6 +148,10 @@ KW_RUNTIME int kw_import(void** at, const char* from) {
   char* mapped = map_file(handle.path, (handle.bytes + page - 1) & ~(page - 1), O_RDWR);
   if (!mapped) return 1;
   kw_range(mapped, handle.bytes, "memory of a peer", int(handle.rank), 0);
+  {
+    std::lock_guard guard(allocating);
+    imported.push_back({uintptr_t(mapped), uintptr_t(mapped) + handle.bytes});
+  }
   has_peers = true;
   *at = mapped + handle.offset;
   return 0;
