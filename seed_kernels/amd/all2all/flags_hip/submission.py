@@ -215,7 +215,19 @@ def custom_kernel(data: input_t) -> output_t:
     counters = torch.zeros(2 * RANKS + 1, dtype=torch.int32, device=x.device)
     out = torch.empty(x.shape, dtype=config.out_dtype, device=x.device)
     module.exchange(
-        x.contiguous(), rank_data.indices.contiguous(), rank_data.weights.contiguous(), out, places, counters, found.at,
-        rank, config.num_experts // world, most, pitch, found.calls, THREADS, CHUNKS,
+        x.contiguous(),
+        rank_data.indices.contiguous(),
+        rank_data.weights.contiguous(),
+        out,
+        places,
+        counters,
+        found.at,
+        rank,
+        config.num_experts // world,
+        most,
+        pitch,
+        found.calls,
+        THREADS,
+        CHUNKS,
     )
     return out
