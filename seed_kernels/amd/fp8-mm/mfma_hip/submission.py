@@ -2,8 +2,8 @@
 #!POPCORN gpus MI300
 # Block-scaled fp8 product on gfx942's matrix cores, in HIP. Chip: MI300X alone, whose fp8 is e4m3fnuz; MI355X's is not.
 # A workgroup of four waves makes 128 x 128 of c, each wave 64 x 64 by v_mfma_f32_32x32x16_fp8_fp8. Operands lie along m
-# and n, the instruction wants eight neighbours in k: bytes are turned on their way from registers to LDS. Never measured
-# on a chip: see WORKLOG.md.
+# and n, the instruction wants eight neighbours in k: bytes are turned on their way from registers to LDS. Never
+# measured on a chip: see WORKLOG.md.
 import functools
 
 import torch
@@ -19,7 +19,7 @@ HIP = r"""
 constexpr int BLOCK = 128;        // elements of k, and columns of n, that share a scale
 constexpr int TILE = 128;         // rows and columns of c that a workgroup makes
 constexpr int STEP = 64;          // elements of k in LDS at a time: two workgroups fit a compute unit
-constexpr int STRIDE = STEP + 8;  // bytes from one row in LDS to the next: eight more, so that rows start two banks apart
+constexpr int STRIDE = STEP + 8;  // bytes between two rows in LDS: eight more, so that rows start two banks apart
 constexpr int THREADS = 256;
 
 using floatx16 = __attribute__((ext_vector_type(16))) float;

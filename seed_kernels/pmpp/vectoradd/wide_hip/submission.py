@@ -1,8 +1,7 @@
 #!POPCORN leaderboard vectoradd_v2
 #!POPCORN gpus H100
-# Elementwise fp16 addition in portable HIP: a lane moves 16 bytes at a time, as in the Triton seed `flat`, whose twin this
-# is. Chips: any that HIP compiles for, and NVIDIA's by a thin header (sandbox/guest/hip/include/nvidia). See WORKLOG.md.
-import torch
+# Elementwise fp16 addition in portable HIP: a lane moves 16 bytes at a time, as in the Triton seed `flat`, whose twin
+# this is. Chips: any that HIP compiles for, and NVIDIA's by a thin header (sandbox/guest/hip/include/nvidia).
 from task import input_t, output_t
 from torch.utils.cpp_extension import load_inline
 
