@@ -1,7 +1,7 @@
 #!POPCORN leaderboard amd-all2all
 #!POPCORN gpus MI300x8
 # Dispatch and combine of a mixture of experts by stores into the peers' memory and flags, three kernels a call. A token
-# is sent once to a rank, however many of its experts are there. Chips: MI300X (ranks of one host, reached by IPC handles).
+# is sent once to a rank, however many of its experts are there. Chips: MI300X (ranks of one host, reached by handles).
 # Never run on one: see WORKLOG.md.
 import torch
 import torch.distributed as dist
