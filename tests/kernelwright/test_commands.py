@@ -48,7 +48,7 @@ def judge(monkeypatch: pytest.MonkeyPatch) -> list[Exception]:
     errors: list[Exception] = []
 
     @contextmanager
-    def opened(kind: str, problem: Problem, chip: str | None = None, isolation: str | None = None) -> Iterator[Runner]:
+    def opened(kind: str, problem: Problem, *_: object) -> Iterator[Runner]:
         def before(candidate: object) -> None:
             if errors:
                 raise errors[0]
