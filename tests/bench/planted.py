@@ -121,9 +121,9 @@ PLANTED: dict[str, tuple[Bug, ...]] = {
             "missing fence",
         ),
         Bug(
-            "no barrier after the wait",
-            "from), call);\n  __syncthreads();\n  for (unsigned row",
-            "from), call);\n  for (unsigned row",
+            "no barrier before the last block is known",
+            "  }\n  __syncthreads();\n  return last;",
+            "  }\n  return last;",
             "missing barrier",
         ),
         Bug(
